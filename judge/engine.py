@@ -60,11 +60,13 @@ class Deadlines:
 class RoundFacts:
     """Everything that decides a round's next transition.
 
-    `season_active`: the season is running and not paused. `another_open`: another round of the
-    season is open. `early_advance`: answering may end before its deadline. While the round is open,
-    `expected` nodes have a seat and did not come late, and `completed` of them have answered every
-    question. While it is being scored, `ungraded` answers have no verdict. `drawn`: the round has
-    its questions.
+    `season_active`: the season is running and not paused. `another_open`: the round is scheduled
+    while another round of the season is open. `early_advance`: answering ends before its deadline
+    once all expected nodes, at least one, have answered. `drawn`: the round has its questions.
+
+    The counts are 0 except in one phase. While the round is open, `expected` counts the nodes that
+    have a seat and did not come late, and `completed` those of them that have answered every
+    question. While the round is being scored, `ungraded` counts the answers without a verdict.
     """
 
     phase: Phase
@@ -178,8 +180,9 @@ def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    This is the longest pause of a node between two attempts, plus SETTLING. The pause is `within`
-    if the silence is shorter than HURRY_S, otherwise MAX_PAUSE_S (`swarm_protocol.returning`).
+    This is the longest pause of a node between two attempts to connect, plus SETTLING. If the
+    silence is shorter than HURRY_S, that pause is `within`, which nodes are sent as
+    `return_within`; otherwise it is MAX_PAUSE_S (`swarm_protocol.returning`).
     """
     is_short = silence < timedelta(seconds=HURRY_S)
     return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING

@@ -36,7 +36,7 @@ class AskedQuestions:
 
 
 def read_asked(season: Season) -> AskedQuestions:
-    """Read what the season has asked so far.
+    """Return what the season has asked so far.
 
     Reads only the last round, or all rounds if the last one's rules do not contain the chain.
     Raises RefusedError ROUND_UNDRAWN while the last round has no questions yet. At most one round
@@ -58,13 +58,13 @@ def read_asked(season: Season) -> AskedQuestions:
 def seen_before(judge_round: Round) -> Seen:
     """Return a function that takes digests and returns those asked in earlier rounds of a season.
 
-    These are the rounds of the season of `judge_round` with a lower number.
+    The earlier rounds are those of the season of `judge_round` with a lower number.
     """
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
 
 def count_seen_before(judge_round: Round) -> int:
-    """Return how many of a round's questions repeat an earlier one of the same or another round."""
+    """Return how many of a round's questions repeat an earlier one of the round or its season."""
     digests = judge_round.digests
     asked = set(seen_before(judge_round)(digests))
     return sum(digest in asked or digest in digests[:i] for i, digest in enumerate(digests))

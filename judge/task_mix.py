@@ -72,8 +72,8 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
     """Return for how many rounds of `questions` questions each dataset lasts.
 
-    Raises ValidationError naming the datasets that do not last `rounds` rounds. A dataset passes if
-    the measurement leaves open whether it lasts.
+    Raises ValidationError naming the datasets that do not last `rounds` rounds, or if one cannot be
+    measured. A dataset passes if the measurement leaves open whether it lasts.
     """
     try:
         lasting = read_lasting(tasks, questions)
@@ -109,12 +109,15 @@ def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLif
 
 
 def season_lasting(season: Season) -> list[DatasetLifetime]:
-    """Return for how many rounds each dataset of a season lasts. Raises RefusedError."""
+    """Return for how many rounds each dataset of a season lasts.
+
+    Raises RefusedError if a dataset cannot be measured.
+    """
     return read_lasting(task_choices(season.tasks), season.questions_per_round)
 
 
 def describe_lasting(lasting: DatasetLifetime) -> str:
-    """Describe in words for how many rounds a dataset has questions."""
+    """Return in words for how many rounds a dataset has questions."""
     if lasting.about == math.inf:
         return f"at least {lasting.at_least:,} rounds"
     return f"about {int(lasting.about):,} rounds (at least {lasting.at_least:,})"

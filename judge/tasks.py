@@ -76,7 +76,7 @@ def grade_answers() -> None:
 def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
     """Grade a closed round again, at an operator's request.
 
-    It is retried until the database answers, because beat does not run it.
+    While the database does not answer, Celery retries: beat does not run this task again.
     """
     judge_round = Round.objects.select_related("season").get(pk=round_id)
     recompute_round(

@@ -95,7 +95,7 @@ def ask(
 ) -> TemplateResponse:
     """Return a page with a form in the admin's style.
 
-    `title` is its heading and the text of its button, and the page lists `effects` and `rows`.
+    `title` is the text of the page's heading and button, and the page lists `effects` and `rows`.
     `hidden` are names and values of hidden fields.
     """
     context = {

@@ -56,7 +56,7 @@ def void(judge_round: Round, details: DecisionDetails) -> str | None:
     done="A worker is grading {} again; the changes will be listed under Rulings.",
 )
 def recompute(judge_round: Round, details: DecisionDetails) -> str | None:
-    """Have a round graded again by a worker."""
+    """Have a worker grade a round again; return None, or why this is not possible."""
     if judge_round.phase != Round.Phase.CLOSED:
         return f"it is {judge_round.get_phase_display().lower()}; only closed rounds have scores"
     try:
@@ -81,12 +81,15 @@ class QuestionInline(admin.TabularInline[Question, Round]):
     can_delete = False
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[Any]:
-        """Show only positions and datasets until the round is revealed."""
+        """Return the fields to show: only position and dataset until the round is revealed."""
         revealed = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
         return ["position", "dataset", *revealed]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
-        """Annotate each question with its numbers of answers and of right answers."""
+        """Return the questions by position, with their numbers of answers and of right answers.
+
+        The annotations are named `given` and `right`.
+        """
         return (
             super()
             .get_queryset(request)
@@ -230,7 +233,7 @@ def _describe_ruling(ruling: Ruling) -> str:
 
 @admin.register(Score)
 class ScoreAdmin(RecordAdmin[Score]):
-    """Each node's score in each round, with the reason if it is reduced or absent."""
+    """Each node's score in each round, with the reason if it is missing or incomplete."""
 
     list_display = ["node", "round", "model", "arm", "status", "reason", "score", "correct", "n"]
     list_filter = ["status", "reason", "arm", "round__season"]

@@ -137,7 +137,7 @@ class Round(models.Model):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the round has its questions: with a beacon, once the beacon's value is stored."""
+        """Whether the round has its questions: with a beacon only once its value is stored."""
         return "beacon" not in self.rules or self.beacon is not None
 
     @property

@@ -17,10 +17,12 @@ from swarm_web.nodes.models import Node
 
 
 class Score(models.Model):
-    """A node's judge score in one closed round: macro pass@1, with `correct` of `n` solved.
+    """A node's judge score in one closed round, or why it has none.
 
-    `cells` maps each dataset to [correct, n]. `answered` and `solved` have one bit per question, in
-    the round's order (numpy.packbits); the bits of `answered` mark the questions that count.
+    `score` is macro pass@1, null without a score; `correct` of the `n` questions that count were
+    solved. `cells` maps each dataset to [correct, n]. `answered` and `solved` have one bit per
+    question, in the round's order (numpy.packbits); the bits of `answered` mark the questions that
+    count. Without a score, `cells`, `answered` and `solved` are empty.
     """
 
     class Status(models.TextChoices):
@@ -30,7 +32,7 @@ class Score(models.Model):
         ABSENT = "absent"
 
     class Reason(models.TextChoices):
-        """Why a result is reduced or does not count."""
+        """Why a score is missing or incomplete; empty if it is complete."""
 
         NONE = "", _("complete")
         UNANSWERED = (
@@ -99,7 +101,7 @@ class Score(models.Model):
 
 
 class RoundSummary(models.Model):
-    """The statistics of a closed round, its number of seats, and the sums of its cells.
+    """The statistics of a closed round, its number of seats, and the sums of the cells by arm.
 
     The statistics are the attributes of `judge.statistics.summaries.RoundStatistics`. A summary is
     computed from the round's scores and from which nodes are quarantined, and written with the
@@ -195,13 +197,13 @@ class Ledger(models.Model):
 
 
 class Standing(models.Model):
-    """A node's row of the leaderboard in one window, written when a round closes.
+    """A node's row of the leaderboard in one window, rewritten when the window's rounds change.
 
-    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Both are
-    null if `remark` says why the node is not ranked, and in every window except the season's.
-    `place` numbers the window's rows from 1 without
-    gaps, in the order of `swarm_record.board_rows.sort_rows`, so that a page of the leaderboard can
-    start after any place at constant cost.
+    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Both are null
+    if `remark` says why the node is not ranked, and in every window except `season`. `place`
+    numbers the window's rows from 1 without gaps, in the order of
+    `swarm_record.board_rows.sort_rows`, so that a page of the leaderboard can start after any place
+    at constant cost.
     """
 
     class Remark(models.TextChoices):

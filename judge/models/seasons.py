@@ -320,10 +320,11 @@ class CoinBlock(models.Model):
 
 
 class Enrolment(models.Model):
-    """A node's arm in a season, and who decided it; a coin is flipped once.
+    """A node's arm in a season, and who decided it.
 
-    `block` and `place` locate the arm that the coin drew. They are null for nodes whose owners
-    chose, and for nodes that were enrolled before blocks existed.
+    `block` and `place` locate the arm that the coin drew for the node. They are kept if the owner
+    later makes the node `base`, so that it gets the same arm if it stops being `base`. They are
+    null if no coin was flipped for the node, or if that was before blocks existed.
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="enrolments")

@@ -19,7 +19,7 @@ from swarm_protocol.messages import RoundInfo, RoundPhase
 
 
 def current_round(season: Season) -> Round | None:
-    """Return the round to show: the open one, else one being scored, else the next; or None."""
+    """Return the open round, else one being scored, else the next scheduled one, else None."""
     return _most_urgent(season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID]))
 
 
@@ -54,7 +54,7 @@ def count_questions(judge_round: Round) -> int:
 
 
 def describe_round(judge_round: Round, *, questions: int | None = None) -> RoundInfo:
-    """Return a round as a message for nodes; passing `questions`, their number, saves a query."""
+    """Return a round as a message for nodes; giving its number of `questions` saves a query."""
     return RoundInfo(
         number=judge_round.number,
         phase=cast(RoundPhase, judge_round.phase),
@@ -101,7 +101,8 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers without a verdict in rounds that are open or being scored.
 
-    Other answers without a verdict get one only if their round is closed and is recomputed.
+    In a closed round, postponed answers time out, and others without a verdict get one only if the
+    round is recomputed. In a void round they stay without one.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)

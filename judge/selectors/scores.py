@@ -24,20 +24,21 @@ def standings_in(season: Season, window: str) -> QuerySet[Standing]:
 
 
 def standings_edition(season: Season, window: str) -> int:
-    """Return a number that changes whenever a window's standings are rewritten; 0 without any."""
+    """Return a number that changes when a window's standings are rewritten; 0 if there are none."""
     first = Standing.objects.filter(season=season, window=window).order_by("place")
     return first.values_list("pk", flat=True).first() or 0
 
 
 def counted_rounds(season: Season, window: str) -> int:
-    """Return the number of rounds that a window counts."""
+    """Return how many of the season's rounds a leaderboard's window counts."""
     return Counted.objects.filter(window=window, round__season=season).count()
 
 
 def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[str, list[float]]:
     """Return the scores of named nodes in the season's last `rounds` closed rounds, by name.
 
-    A node's scores are ordered oldest first; rounds without a score are left out.
+    A node's scores are ordered oldest first. Rounds without a score, and nodes without any, are
+    left out.
     """
     closed = Round.objects.filter(season=season, phase=Phase.CLOSED, closed_at__isnull=False)
     scores = Score.objects.filter(
@@ -52,7 +53,10 @@ def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[
 
 
 def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> QuerySet[Score]:
-    """Return these nodes' scores in the season's last `rounds` closed rounds, oldest first."""
+    """Return these nodes' scores in the season's last `rounds` closed rounds, oldest first.
+
+    Absences are left out.
+    """
     latest = season.rounds.filter(phase=Phase.CLOSED).order_by("-number")
     numbers = list(latest.values_list("number", flat=True)[:rounds])
     return (
@@ -71,7 +75,7 @@ def results_of_node(node: Node) -> QuerySet[Score]:
 
 
 def exported_scores() -> QuerySet[Score]:
-    """Return all results of closed rounds, absences included, by round number, then node name."""
+    """Return the scores of all closed rounds, absences included, by round number and node name."""
     return (
         Score.objects.filter(round__phase=Phase.CLOSED)
         .select_related("round__season", "node")

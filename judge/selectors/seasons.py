@@ -55,7 +55,7 @@ def minimum_client(season: Season | None) -> str:
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:
-    """Read a season's stored task mix. Raises msgspec.ValidationError."""
+    """Return the task mix decoded from `Season.tasks`. Raises msgspec.ValidationError."""
     return msgspec.convert(tasks, list[TaskChoice])
 
 

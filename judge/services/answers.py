@@ -23,8 +23,9 @@ from swarm_web.nodes.models import Node
 def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     """Record that a node was offered an open round's questions, and return the round.
 
-    Raises RefusedError if the round does not exist or is not open, or if the node came too late. A
-    node that came too late gets a seat that is marked so.
+    Raises RefusedError if the round does not exist or accepts no answers now, or if the node came
+    too late: it was not invited, and may not join during the round. It then gets a seat that is
+    marked `came_late`.
     """
     judge_round = _get_round(number)
     with transaction.atomic():
@@ -105,7 +106,7 @@ Signatures = defaultdict[int, dict[str, str]]
 
 @dataclass(frozen=True)
 class Submission:
-    """Answers that one node submitted to round `number`; `signer` is None if it has no key."""
+    """Answers that a node submitted to round `number`; `signer` is None if the node has no key."""
 
     node_id: int
     number: int
@@ -132,9 +133,9 @@ def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | Refus
     """Store answers and return the outcome of each submission, in the order given.
 
     A node's first answer to a question counts; repeats change nothing. An answer is rejected if it
-    comes after the deadline, if its question was not offered to the node, or if its signature is
-    not the node's. The outcome of a submission to a round that is unknown or still waits for its
-    questions is a RefusedError.
+    arrives after answering has ended, if its question was not offered to the node, or if its
+    signature is not the node's. The outcome is a RefusedError for a submission to a round that is
+    unknown or still waits for its questions, otherwise a Receipt.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:

@@ -23,7 +23,7 @@ _NO_BLOCK = 0
 
 
 def compare_after_round(season: Season, *, now: datetime) -> None:
-    """Compare the arms, unless the stored claims are already as of the last planned look.
+    """Compare the arms, unless a stored claim is already as of the last look that was reached.
 
     Before the first planned look, the arms are compared after each round, without a test.
     """

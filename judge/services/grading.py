@@ -71,7 +71,8 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade up to BATCH answers without a verdict.
 
     Returns how many were graded, postponed or timed out (`judge.services.patience`). Postponed
-    answers are graded when no others wait, one per seat.
+    answers are timed out or graded only if there are no others to lock; then the oldest one of each
+    seat is graded.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.

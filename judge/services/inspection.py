@@ -35,7 +35,10 @@ _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def inspect_closed_rounds(*, now: datetime) -> list[Round]:
-    """Inspect all closed rounds that have not been inspected, oldest first, and return them."""
+    """Call `inspect_round` for each closed round that was not inspected; return these rounds.
+
+    The oldest round comes first.
+    """
     closed = Round.objects.filter(phase=Phase.CLOSED, inspected_at=None).select_related("season")
     inspected = list(closed.order_by("number"))
     for judge_round in inspected:

@@ -65,7 +65,7 @@ def recompute_round(
 
     Returns the ruling, or None if the round is not closed. All answers are graded first, then all
     changes are made in one transaction. Raises RefusedError, and changes nothing, if a question
-    cannot be generated again.
+    cannot be generated again or no verifier child can be used.
     """
     if judge_round.phase != Phase.CLOSED:
         return None

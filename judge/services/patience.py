@@ -38,9 +38,9 @@ def read_costs() -> dict[SeatKey, float]:
 
 
 def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
-    """Add the seconds that grading answers took to their seats; must be called in a transaction.
+    """Charge each seat the seconds that its answers took; must be called in a transaction.
 
-    If the costs of a seat add up to less than _MIN_RECORDED_S, they are dropped.
+    A seat whose `costs` add up to less than _MIN_RECORDED_S is not charged.
     """
     sums: defaultdict[SeatKey, float] = defaultdict(float)
     for seat, seconds in costs:

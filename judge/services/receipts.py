@@ -31,7 +31,7 @@ class SigningContext:
     positions: Mapping[str, int]
 
     def make_entry(self, answer: AnswerText, signer: Signer) -> AnswerEntry:
-        """Return the answer's entry in the round's record."""
+        """Return the answer's entry in the public record of the round's answers."""
         return AnswerEntry(
             node=signer.node,
             position=self.positions[answer.question],
@@ -47,7 +47,8 @@ def find_forged(
 ) -> set[str]:
     """Return the ids of questions whose answers have a signature that is not their node's.
 
-    Unsigned answers, and answers to questions of other rounds, are not among them.
+    Without a `signer` the node has no key, so no signature is its own. Unsigned answers, and
+    answers to questions of other rounds, are not among them.
     """
     return {
         answer.question

@@ -73,7 +73,7 @@ def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> 
 def read_chain_head(*, now: datetime) -> ChainHead:
     """Return the number and hash of the newest link, signed, and the last restore of a backup.
 
-    Starts the chain if it is empty.
+    Starts the chain if it is empty. `restored` is None if no backup was restored.
     """
     with transaction.atomic():
         last = ChainLink.objects.last() or _lock_last(now)
@@ -98,7 +98,10 @@ def _draw_key(now: datetime) -> SiteKey:
 
 
 def rotate_site_key(*, now: datetime) -> SiteKey:
-    """Replace the site's key; the old key signs the new one, so that clients can trust it."""
+    """Replace the site's key and return the new one.
+
+    The old key signs the new one in the chain, so that clients can trust it.
+    """
     with transaction.atomic():
         last = _lock_last(now)
         old = SiteKey.objects.latest("pk")
@@ -158,10 +161,10 @@ def record_answers(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
-    """Record the Merkle root over a round's scores, and save it in the round.
+    """Add the Merkle root over a round's scores to the chain, and save it in the round.
 
-    `kind` is "closed" or "recomputed". `fields` are further fields of the link: the `secret` or the
-    `reason`.
+    `kind` is "closed" or "recomputed". `fields` are further fields of the link: the `secret` of a
+    closed round, the `reason` for recomputing one.
     """
     lines = read_result_lines(judge_round)
     judge_round.results_root = merkle_root(lines)

@@ -145,8 +145,9 @@ _ENTER_PHASE: dict[Phase, Callable[[Round, datetime], None]] = {
 def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
     """Record a tick of the judge's clock, and extend deadlines by the time the site was down.
 
-    The site is down while the clock does not tick, and while no web process is ready. `silence` is
-    the time since a web process was ready, None if unknown.
+    The site is down while the clock does not tick or no web process is ready; in the second case,
+    deadlines also get the time that nodes need to reconnect. `silence` is the time since a web
+    process was ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():

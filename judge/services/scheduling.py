@@ -60,9 +60,9 @@ class RoundDraft:
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
     """Schedule the season's next round by its cadence, unless one is scheduled or open.
 
-    Returns the round, or None if none was made. None is made while the previous round has no
-    questions yet. A season that has run out of questions is halted with a reason. Raises
-    RefusedError if questions cannot be drawn for another reason.
+    Returns the round, or None if no round was made. No round is made if the season is not running,
+    is paused or has no cadence. A season that has run out of questions is paused (`halt_season`).
+    Raises RefusedError if questions cannot be drawn for another reason.
 
     Drawing takes seconds, so the season is locked and checked again before the round is stored:
     another worker may have been faster, or the season may have ended.
@@ -94,11 +94,12 @@ def _lacks_round(season: Season) -> bool:
 def schedule_round(
     season: Season, *, opens_at: datetime, now: datetime, verifier: AnyVerifier
 ) -> Round:
-    """Make and return a round that opens at `opens_at`, with questions drawn from its own secret.
+    """Store, announce and return a new round that is to open at `opens_at`.
 
-    In a season with a public beacon, the questions are drawn later, and the round may open later.
-    If another round of the season is made meanwhile, the questions are drawn again. Raises
-    RefusedError if a question cannot be drawn, or if the season's last round has no questions yet.
+    Its questions are drawn from its own secret, and drawn again if another round of the season is
+    stored meanwhile. In a season with a public beacon, they are drawn later, and the round may open
+    later. Raises RefusedError if a question cannot be drawn, or if the season's newest round has no
+    questions yet.
     """
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)

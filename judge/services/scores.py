@@ -46,9 +46,9 @@ def write_scores(judge_round: Round) -> None:
 def score_seats(judge_round: Round) -> list[Score]:
     """Return an unsaved score for each seat; offered questions without an answer count as wrong.
 
-    A question with an answer that could not be graded is excluded for all nodes. If it were
-    excluded for that node only, a node could delay answers that it is unsure of until the graders
-    are busy.
+    A question is excluded for all nodes if an answer to it could not be graded, unless that answer
+    was postponed. If the question were excluded only for the node that gave the answer, a node
+    could delay answers that it is unsure of until the graders are busy.
     """
     asked = dict(judge_round.questions.order_by("position").values_list("position", "dataset"))
     ungraded = _find_ungraded(judge_round)

@@ -49,7 +49,7 @@ def refresh_standings(
 ) -> bool:
     """Bring a season's ledgers and standings up to date; return whether a window has changed.
 
-    `excluding` are primary keys of rounds that no window counts until the next refresh.
+    `excluding` are primary keys of rounds that this refresh leaves out of every window.
     """
     with transaction.atomic():
         lock_standings(season)
@@ -77,9 +77,10 @@ def rebuild_standings(season: Season) -> None:
 
 
 def lock_standings(season: Season) -> None:
-    """Lock what a season's leaderboard depends on until the transaction ends; others wait.
+    """Take the lock on a season's standings until the transaction ends; other calls wait for it.
 
-    A transaction that also locks a round must take this lock first, as a refresh does.
+    A transaction that also locks a round must take this lock first, as `refresh_standings` does: in
+    the opposite order the two could deadlock.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
@@ -90,7 +91,7 @@ def lock_standings(season: Season) -> None:
 
 @dataclass(frozen=True)
 class WindowChange:
-    """The rounds that enter a window, and those that leave it."""
+    """The rounds that enter a leaderboard's window, and those that leave it."""
 
     entering: list[Round]
     leaving: list[Round]

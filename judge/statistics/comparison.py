@@ -142,7 +142,7 @@ def plan_looks(trial_rounds: int) -> list[int]:
 
 
 def alpha_per_model(*, models: int) -> float:
-    """Return the level at which each of `models` models is tested if all start at the same look."""
+    """Return the level of each model's test if all `models` are first tested at the same look."""
     return ALPHA * (1 - RESERVED) / models
 
 
@@ -155,7 +155,7 @@ def compare_arms(
 ) -> list[ArmsClaim]:
     """Return one claim for each model, in the order given; `seed` seeds the shuffling of arms.
 
-    `looks` are the looks of `plan_looks` that have been reached. Before the first one is reached,
+    `looks` are those of `plan_looks(trial_rounds)` that have been reached. Before the first of them
     `looks` has only the current number of rounds, and nothing is tested. A model is tested from the
     first look at which 2 * MIN_NODES_PER_ARM of its nodes have at least MIN_ROUNDS rounds. Its
     claim has the result only if each arm has MIN_NODES_PER_ARM such nodes at the last look.

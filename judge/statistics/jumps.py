@@ -44,9 +44,10 @@ class ScoreHistory:
 class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
-    `correct` of its `n` answers in the latest round are correct. `expected` is its share of correct
-    answers, in [0, 1], in the `rounds` rounds before, raised by an allowance for learning.
-    `p_adjusted` is adjusted over the `nodes` nodes that were tested.
+    It solved `correct` of the `n` questions that count for it in the latest round. `expected` is
+    the share, in [0, 1], that it solved in the last `rounds` rounds before in which it was scored,
+    raised by an allowance for learning. `p_adjusted` is adjusted over the `nodes` nodes that were
+    tested.
     """
 
     node: int
@@ -59,7 +60,7 @@ class JumpFinding:
     nodes: int
 
     def describe(self) -> str:
-        """Return the finding as an English sentence, for the node's page."""
+        """Return the finding as an English sentence about the node, for the operator."""
         return (
             f"{self.correct} of {self.n} questions right; {self.expected * self.n:.1f} expected "
             f"from the {self.rounds} rounds before "

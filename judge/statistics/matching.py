@@ -101,10 +101,11 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
-    """Test whether the nodes of each pair share more texts than expected; return the results.
+    """Return the pairs whose nodes share more texts than expected, with the results of their test.
 
-    `pairs` [P, 2] are rows of `texts`. The result omits pairs that have fewer than MIN_WITNESSES
-    other nodes to compare with, or no more matches than expected by chance.
+    `pairs` [P, 2] are pairs of rows of `texts`; the module explains `texts` and `models`. Left out
+    are pairs with no more matches than expected by chance, and pairs with fewer than MIN_WITNESSES
+    other nodes to compare with: nodes of their model, or of any model if theirs differ.
     """
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)

@@ -25,10 +25,12 @@ _MIN_SPREAD = 1e-12
 
 @dataclass(frozen=True)
 class SeasonsClaim:
-    """What several seasons show together.
+    """What several seasons show together about swarm and isolated nodes.
 
-    `difference` is the mean over seasons of swarm - isolated, a score fraction, and `interval` its
-    95 % interval. A test needs `missing_seasons` more seasons; until then `p_value` is None.
+    `difference` is the mean of the seasons' differences swarm - isolated, as a score fraction; None
+    without seasons. `interval` is its 95 % interval; None if there are fewer than two seasons, or
+    if all differences are equal. A test needs `missing_seasons` more seasons; `p_value` is None
+    unless this is 0.
     """
 
     n_seasons: int
@@ -40,13 +42,13 @@ class SeasonsClaim:
 
 
 def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
-    """Test whether the seasons' differences, swarm - isolated, favour one of the arms.
+    """Return what the seasons' differences, swarm - isolated, show together; tested by sign flips.
 
-    `differences` has the difference of each season, in the order in which the seasons ended. The
-    test flips the signs of the differences in all ways. It is exact over all looks, one after each
-    season, if a season's difference is as likely as its opposite when there is no effect. Beyond
-    fourteen seasons it draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for
-    one look.
+    `differences` has the difference of each season, in the order in which the seasons ended. From
+    MIN_SEASONS seasons on, there is a look after each season. The test flips the signs of the
+    differences in all ways; beyond fourteen seasons it draws 16,384 ways with a fixed seed. Its
+    p-value is exact over all looks together if, without an effect, a season's difference is as
+    likely as its opposite. The interval is Student's at 95 % for one look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))

@@ -55,10 +55,11 @@ def shuffle_arms(
 
 
 def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
-    """Return the distance between the arms at each look for each row of `labels` [labels, nodes].
+    """Return the distances [looks, labels] between the arms, at each look for each row of `labels`.
 
     The distance is the absolute value of Welch's t, or -1 where an arm has fewer than `minimum`
-    nodes. `values` [looks, nodes] is NaN where a node does not count at a look.
+    nodes. `labels` [labels, nodes] is true for swarm. `values` [looks, nodes] is NaN where a node
+    does not count at a look.
     """
     counted = ~np.isnan(values)
     deviations = np.where(counted, values - np.nanmean(values, axis=1, keepdims=True), 0)
@@ -93,9 +94,11 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
     """Return the p-values [looks] of the observed path: one after each look, never rising.
 
-    `gaps` [looks, paths] are distances between the arms; the observed path is the first. `spent`
-    [looks] rises to at most 1. Under the null hypothesis, the probability that the p-value ever
-    falls to a or below is at most a. P-values are rounded up to one of `_LEVELS`.
+    `gaps` [looks, paths] are distances between the arms. A path has the gaps of one assignment of
+    arms; the first path is the observed one. `spent` [looks], rising to at most 1, is the share of
+    the error budget that may be used up to each look. Under the null hypothesis, the probability
+    that the p-value ever falls to a or below is at most a. P-values are rounded up to one of
+    `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)

@@ -21,8 +21,9 @@ MAX_GROUPS = 32
 class ScoredResult:
     """A node's score in a round.
 
-    `answered` and `solved` have one packed bit per question (`swarm_record.stream.pack`). A
-    quarantined node does not compete.
+    `answered` and `solved` have one packed bit per question (`swarm_record.stream.pack`): whether
+    the question counts for the node, and whether the node solved it. A quarantined node does not
+    compete.
     """
 
     model: str

@@ -30,9 +30,9 @@ class CellUnit:
 class TaskGap:
     """The mean fraction of a dataset's questions that the nodes of each arm solved.
 
-    Both means are over nodes with at least MIN_ROUNDS rounds. `interval` is Welch's 95 % interval
-    of the difference, swarm minus isolated. It is None if an arm has only one node, or if all nodes
-    of an arm solved the same fraction.
+    Both means, `swarm` and `isolated`, are over nodes with at least MIN_ROUNDS rounds. `interval`
+    is Welch's 95 % interval of the difference, swarm minus isolated. It is None if either arm has
+    only one node, or if within either arm all nodes solved the same fraction.
     """
 
     dataset: str

@@ -9,9 +9,10 @@ from swarm_web.board.pace import sample_totals
 
 @shared_task
 def sample_pace() -> None:
-    """Store a sample of the shown season's totals; the home page's rates follow from two samples.
+    """Store a sample of the shown season's numbers of rollouts delivered and trained on.
 
-    Does nothing before the first season.
+    The home page's rates follow from two samples (`board.pace`). Does nothing before the first
+    season.
     """
     season = shown_season()
     if season is not None:

@@ -18,9 +18,10 @@ T = TypeVar("T")
 
 
 class SiteState:
-    """The token of the site's state as this process last read it; empty until then.
+    """The token of the site's state as this process last read it; empty before the first reading.
 
-    `clock` returns seconds. The methods take the function that reads the token.
+    `clock` returns seconds. The argument `read` of the methods is the function that reads the
+    token.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,9 +55,9 @@ site_state = SiteState()
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return the cached value of a key; if there is none, call `make` and cache its result.
 
-    A value is kept for PAGE_CACHE_SECONDS, or until the site's state changes. The key may be any
-    text. Use this only for pages, which may be that old anyway (`edge.page_cache`). Never use it
-    for what the live socket sends: no later message would correct an old value.
+    A value is kept for PAGE_CACHE_SECONDS, or until this process reads a new state of the site. The
+    key may be any text. Use this only for pages, which may be that old anyway (`edge.page_cache`).
+    Never use it for what the live socket sends: no later message would correct an old value.
     """
     digest = hashlib.sha256(f"{site_state.token}:{key}".encode()).hexdigest()
     return cast(

@@ -37,7 +37,7 @@ Login = Callable[[HttpRequest], HttpResponseBase]
 def limit_logins(login: Login) -> Login:
     """Wrap a login view: refuse a POST that exceeds a limit, without calling the view.
 
-    A redirect (302) from the view means that the password was right.
+    An attempt after which the view redirects (302) is not counted: its password was right.
     """
 
     @wraps(login)

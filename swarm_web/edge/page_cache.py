@@ -88,7 +88,8 @@ class Page:
 class PageCache:
     """The cache of one process and event loop; concurrent requests for a page share one rendering.
 
-    `seconds` is PAGE_CACHE_SECONDS; with 0 nothing is cached. `clock` returns seconds.
+    `seconds` is the age at which a page is rendered again (PAGE_CACHE_SECONDS); with 0 nothing is
+    cached. `clock` returns seconds.
     """
 
     def __init__(
@@ -245,7 +246,8 @@ class _Recorder:
 def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
     """Return the cache key of a request: all that an anonymous visitor's page depends on.
 
-    `asked` are the request's headers. Return None if the request bypasses the cache.
+    `asked` are the request's headers, `state` is the token of the site's state
+    (`edge.brief_cache`). Returns None if the request bypasses the cache.
     """
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None

@@ -29,7 +29,8 @@ class _Client(RedisCacheClient):
 class SharedCache(RedisCache):
     """A cache whose values all processes share.
 
-    The methods defined here do not raise RedisError; other methods of RedisCache do.
+    While Redis is unavailable, the methods defined here behave as if the cache were empty; other
+    methods of RedisCache raise RedisError.
     """
 
     def __init__(self, location: str, params: dict[str, Any]) -> None:

@@ -52,8 +52,9 @@ class Admission:
     def check(self, token: str | None, network: str) -> bool:
         """Return whether the token is known; if it is, count a handshake for it.
 
-        Raises RefusedError, with `retry_after`, if the handshake has to wait. `network` is the
-        network of the client's address (`swarm_web.edge.addresses`).
+        A token is known if this process accepted it recently. Raises RefusedError, with
+        `retry_after`, if the handshake has to wait. `network` is the network of the client's
+        address (`swarm_web.edge.addresses`).
         """
         now = monotonic()
         if self.closure is not None:
@@ -93,7 +94,7 @@ class Admission:
         )
 
     def count_failure(self, network: str) -> None:
-        """Count a wrong or missing token from the network."""
+        """Count a wrong or missing token against the limit of the client's network."""
         self._failures.get(network, now=monotonic()).spend()
 
     def suspend(self, token: str) -> float:

@@ -120,9 +120,10 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 
 
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
-    """Record a refusal for the node's page, and as evidence of its conduct if the node causes it.
+    """Record a refusal for the node's page and, if it is evidence of conduct, count it as such.
 
-    A refusal by the account's limit is no evidence.
+    It is evidence if it happens during a season, its code is evidence (`Hub.count_refusal`), and
+    its reason is not the limit of the whole account.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)
@@ -130,7 +131,7 @@ def record_node_refusal(session: Session, refusal: RefusedError) -> None:
 
 
 def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
-    """Count a refusal for the metrics, and return its message."""
+    """Count a refusal for the metrics, and return it as a message to the node."""
     counters.count(counters.REFUSED, refusal.code)
     return Refused(
         reply_to=reply_to,

@@ -24,8 +24,8 @@ class _CachedValue(NamedTuple, Generic[Value]):
 class Cached(Generic[Value]):
     """A value of one event loop, loaded by `load` in a thread and cached for `max_age_s` seconds.
 
-    Callers that arrive during a load wait for it, and get its exception if it fails. While the
-    database is unavailable the last value remains valid, unless it was dropped.
+    Callers that arrive during a load share it. While the database is unavailable the last value
+    remains valid, unless it was dropped.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
@@ -38,8 +38,8 @@ class Cached(Generic[Value]):
         """Return the value; reload it if it is too old or was dropped.
 
         If the reload raises one of STORE_ERRORS or takes longer than RELOAD_TIMEOUT_S, the old
-        value is returned. Without an old value it waits for the load. Other errors of `load` are
-        raised, and without an old value also STORE_ERRORS.
+        value is returned; other errors are raised. Without an old value it waits until the load
+        ends, and raises any error of the load.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:

@@ -218,9 +218,10 @@ class Connection:
             await self._send_message(refuse(refusal, reply_to=None))
 
     def read_ahead(self) -> None:
-        """If a reply is still being sent, start to read the node's further messages.
+        """If a message is still being answered, start to read the messages after it.
 
-        A node that then sends too many is dropped.
+        If more than `inbox.MAX_AHEAD` of them wait, the socket is closed, because the node sends
+        without reading.
         """
         if self._answering and not self._closed:
             self._inbox.read_ahead(self._drop_unread)

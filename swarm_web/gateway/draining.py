@@ -38,7 +38,7 @@ class Drain:
         self._task: asyncio.Task[None] | None = None
 
     def handle_signals(self) -> None:
-        """At the first stop signal, run the shutdown and then pass the signal on to uvicorn.
+        """Install a handler: the first stop signal starts the shutdown, then goes on to uvicorn.
 
         Later signals are passed on immediately. Does nothing outside the main thread.
         """

@@ -83,11 +83,10 @@ Bucket = TypeVar("Bucket", bound=TokenBucket | Allowance)
 
 
 class KeyedBuckets(Generic[Bucket]):
-    """Buckets by key. Each time that their number has doubled, full buckets are removed.
+    """Buckets by key; full ones are removed each time that the number of buckets has doubled.
 
-    So at most about twice as many buckets exist as are not full. If more than half of `max_buckets`
-    are not full, all buckets are removed, so that an attacker who invents keys cannot fill the
-    memory.
+    A new bucket is full, so removing full ones changes nothing. If more than half of `max_buckets`
+    remain, all are removed, so that an attacker who invents keys cannot fill the memory.
     """
 
     def __init__(self, make: Callable[[float], Bucket], *, max_buckets: int = 100_000) -> None:

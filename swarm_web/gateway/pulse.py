@@ -29,9 +29,9 @@ PULSE_S = 1.0
 
 
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Run the heartbeat from startup to shutdown, then write collected data.
+    """ASGI application for startup and shutdown: runs the heartbeat, then writes collected data.
 
-    The process does not start if Redis is too old.
+    It also handles stop signals (`Drain`). The process does not start if Redis is too old.
     """
     await receive()
     try:

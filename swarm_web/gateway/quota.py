@@ -53,8 +53,8 @@ def _make_allowance(nodes: float, now: float) -> Allowance:
 class Quota:
     """The rate limit of one connection.
 
-    `refused` increases by 1 for each message over the node's own allowance, and decreases by
-    _FORGIVEN for each accepted message.
+    `refused` increases by 1 for each message over the node's own allowance. Each accepted message
+    decreases it by _FORGIVEN, but not below 0.
     """
 
     __slots__ = ("_allowances", "_node", "refused")

@@ -13,9 +13,9 @@ def reconnect_spread(
     """Return the seconds over which `nodes` nodes should reconnect, `per_second` in each second.
 
     The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
-    open, None if none is planned. If it is not None, all nodes should be back SOON_S before the
-    round opens: the result is also at most `opens_in_s` - SOON_S. But this second limit is never
-    below `within_s`, a delay that the judge allows for.
+    open, None if none is planned. Unless it is None, nodes reconnect faster if necessary, to be
+    back SOON_S before the round opens: the result is at most `opens_in_s` - SOON_S or, if that is
+    less than `within_s`, at most `within_s`, a delay that the judge allows for.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -34,7 +34,10 @@ def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
 
 
 def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
-    """Return `count` delays in seconds, spread evenly over `spread_s`, in random order."""
+    """Return `count` delays in seconds, in random order.
+
+    Each of `count` equal parts of the time `spread_s` contains one of them, at a random place.
+    """
     delays = [(index + random.random()) * spread_s / count for index in range(count)]
     random.shuffle(delays)
     return delays
@@ -46,7 +49,7 @@ def jitter(wait_s: float, random: Random) -> float:
 
 
 class Slots:
-    """Assigns reconnect times to refused nodes, `per_second` nodes to each second.
+    """Assigns reconnect times to refused nodes: one node to each slot of 1 / `per_second` seconds.
 
     If no slot is free within MAX_PAUSE_S, a node gets a random time between MAX_PAUSE_S / 2 and
     MAX_PAUSE_S.
@@ -57,9 +60,9 @@ class Slots:
         self._next = 0.0
 
     def take(self, *, now: float, random: Random) -> float:
-        """Take the next free slot, and return the seconds until it, at least half a second.
+        """Take the next free slot; return the seconds until a random time in it, at least 0.5.
 
-        If no slot is free within MAX_PAUSE_S, the seconds are random (`Slots`).
+        If no slot is free within MAX_PAUSE_S, the seconds are random as described in `Slots`.
         """
         self._next = max(self._next, now + 0.5) + self._step_s
         if self._next - now > MAX_PAUSE_S:

@@ -48,7 +48,7 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Check that no node has this name or title, ignoring case.
+        """Return the name. Raises ValidationError if a node has it as name or title, ignoring case.
 
         Of two concurrent requests with one name, the database refuses the second.
         """

@@ -9,7 +9,7 @@ from swarm_web.nodes.models import Node
 
 
 class JoinRequest(models.Model):
-    """A client's request for a token, which a person decides (RFC 8628).
+    """A client's request for a token or for an owner, which a person decides (RFC 8628).
 
     The device code is the client's secret, so only its hash is stored. A request for an anonymous
     node is approved from the start. If a node requests an owner, `claimed` is this node, which

@@ -190,10 +190,10 @@ def approve_new(
 
 @transaction.atomic
 def approve_own(request: JoinRequest, node: Node) -> bool:
-    """Let the client continue `node` and return True; False if the request was already decided.
+    """Let the client continue as `node`; return False if the request was already decided.
 
-    The caller checks that the person who decides owns the node. The node's token becomes invalid
-    when the client collects the new token.
+    Returns True otherwise. The caller checks that the person who decides owns the node. The node's
+    token becomes invalid when the client collects the new token.
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
@@ -206,7 +206,7 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
     """Make `owner` the owner of the requesting node, and return True.
 
     Changes nothing and returns False if the request was already decided, or if the node has got an
-    owner or another token since. Raises RequestError when `owner` has reached a limit.
+    owner or another token since the request. Raises RequestError when `owner` has reached a limit.
     """
     assert request.claimed is not None
     check_node_limits(owner, now=now)
@@ -227,7 +227,7 @@ def _assign_node(request: JoinRequest, node: Node) -> None:
 
 
 def deny(request: JoinRequest) -> bool:
-    """Refuse the client a token and return True; False if the request was already decided."""
+    """Deny the request and return True; False if it was already decided."""
     return _decide(request, _Decision.DENIED)
 
 
@@ -242,10 +242,13 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
     """Return the token of the client's node, which replaces the node's earlier token.
 
-    Creates the node if it is anonymous. For a claimed node the returned token is empty: the client
-    has it already. May be called again until the request expires. Raises DeviceFlowError while the
-    request waits for a decision or the client asks too often, and if the request was denied, has
-    expired or is unknown, or the node has got another token since.
+    For an anonymous node, the first call creates it. For a claimed node the returned token is empty
+    and nothing is replaced: the client has the token. May be called again until the request
+    expires.
+
+    Raises DeviceFlowError while the request waits for a decision, also to a client that asks too
+    often. Raises it too if the request was denied, has expired or is unknown, or if the node has
+    got another token since the approval.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))

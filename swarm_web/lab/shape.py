@@ -22,7 +22,10 @@ LEVEL = 0.05
 
 
 class LabEstimate(Struct, frozen=True):
-    """A mean over the paired seeds, and the ends of its interval: None with too few seeds."""
+    """A mean over the paired seeds, and the ends of its interval: None with too few seeds.
+
+    Paired seeds are those with a finished run of every arm that has runs.
+    """
 
     value: float
     low: float | None = None
@@ -33,7 +36,8 @@ class LabCurve(Struct, frozen=True):
     """A curve over rounds: its mean at each round, and the ends of its interval.
 
     `low` and `high` are empty if there are too few seeds. Raises ValueError if there is no round,
-    the rounds do not increase from 0 or later, or another list has not one value for each round.
+    the rounds do not increase or begin below 0, or another list does not have one value for each
+    round; only `low` and `high` may be empty, both together.
     """
 
     rounds: list[int]
@@ -52,11 +56,11 @@ class LabCurve(Struct, frozen=True):
 
 
 class LabCurves(Struct, frozen=True):
-    """An arm's curves; a curve is None if nothing was measured.
+    """An arm's curves; a curve is None if it was not measured or shows nothing.
 
-    `own` is the reward of own rollouts, `cumulative` its sum up to each round, `held_out` the
-    score on the held-out set. `length` is in tokens of a completion; `reflection` and `poisoned`
-    are shares of own completions.
+    `own` is the reward of own rollouts, `cumulative` its sum up to each round, `held_out` the score
+    on the held-out set. `length` is in tokens of a completion; `reflection` and `poisoned` are
+    shares of own completions.
     """
 
     own: LabCurve
@@ -74,11 +78,11 @@ class LabCurves(Struct, frozen=True):
 class LabArm(Struct, frozen=True):
     """One arm: its means over the paired seeds, and its curves.
 
-    `settings` describes in a line how the arm's settings differ from the settings of other arms.
-    `own` and `training_set` are cumulative rewards. `held_out_area` is the mean of the held-out
-    curve, `held_out_final` its end; both are None if it was measured less than twice. `take_off` is
-    the median round of take-off, None if half of the runs or more did not take off. `tokens`
-    (generated) and `bytes` (sent and received) are sums over all nodes and rounds.
+    `settings` describes in a line the settings that the experiment gives this arm. `own` and
+    `training_set` are cumulative rewards. `held_out_area` is the mean of the held-out curve,
+    `held_out_final` its end; both are None if held-out questions were asked fewer than two times.
+    `take_off` is the median round of take-off, None if half of the runs or more did not take off.
+    `tokens` (generated) and `bytes` (sent and received) are sums over all nodes and rounds.
     `informative_in_set` is the mean number of informative rollouts in a training set.
     """
 
@@ -100,11 +104,11 @@ class LabArm(Struct, frozen=True):
 class LabComparison(Struct, frozen=True):
     """An arm compared with arm `against` in one outcome, over `seeds` pairs of runs.
 
-    `group` names the part of the arm's nodes that is compared; None for all. `gain` is the ratio
-    of the two outcomes, 1.94 for +94 %; None if the outcome of `against` is 0. `difference` is the
+    `group` names the part of the arm's nodes that is compared; None for all. `gain` is the ratio of
+    the two outcomes, 1.94 for +94 %; None if the outcome of `against` is 0. `difference` is the
     outcome of `arm` minus the outcome of `against`. `…_low` and `…_high` are the ends of their
-    intervals, None with too few seeds. `p` is the two-sided p-value, `p_adjusted` the p-value after
-    Holm's correction for several comparisons.
+    intervals, None with too few seeds; those of `gain` also if `gain` is None. `p` is the two-sided
+    p-value, `p_adjusted` the p-value after Holm's correction for several comparisons.
     """
 
     arm: str
@@ -125,9 +129,9 @@ class LabComparison(Struct, frozen=True):
 class LabOnset(Struct, frozen=True):
     """An arm's difference from the baseline in own reward, at each of `rounds`.
 
-    By chance alone it stays within ± `band` in all of the rounds with a probability of 95 %.
-    `first` is the first round in which it is outside of the band. `stays` is the round from which
-    on it is always outside. Each is None if there is no such round.
+    By chance alone, with a probability of 95 %, the difference stays within ± `band` in all of the
+    rounds. `first` is the first round in which it is outside of the band, `stays` the first round
+    from which on it is always outside. Each is None if there is no such round.
     """
 
     arm: str
@@ -156,7 +160,7 @@ class LabGainAfter(Struct, frozen=True):
 
 
 class LabHorizons(Struct, frozen=True):
-    """An arm's gain over the baseline after each fifth of the rounds."""
+    """An arm's gain over the baseline, had the runs ended after 20 %, 40 %, … of the rounds."""
 
     arm: str
     gains: list[LabGainAfter]
@@ -165,9 +169,10 @@ class LabHorizons(Struct, frozen=True):
 class LabReached(Struct, frozen=True):
     """When an arm's held-out score reaches the baseline's final held-out score, and stays as high.
 
-    `runs` is the number of paired runs that get there. `rounds` and `tokens` are the medians over
-    the paired runs of the rounds until then, and of the tokens that all nodes generated until then;
-    both are None if half of the runs or more do not get there.
+    Each run is compared with the baseline's run with the same seed. `runs` is the number of runs
+    that get there. `rounds` and `tokens` are the medians over all runs of the rounds until then,
+    and of the tokens that all nodes generated until then; both are None if half of the runs or more
+    do not get there.
     """
 
     arm: str
@@ -200,11 +205,12 @@ class PublishedReport(Struct, frozen=True):
     """A lab report, as `swarm-node lab report` writes it to `report.json`.
 
     `format` is the version of that file; there is only version 1. `question`, `phase`, `settings`
-    (TOML), `baseline` and `rounds` are of the experiment, `design` is its fingerprint. `seeds` are
-    the paired seeds. `headline` and `notes` are sentences about the results, `differences` says how
-    the experiment is unlike the paper's, `commands` reproduce the report. Raises ValueError if two
-    arms have the same name, the baseline or an arm that is compared is missing, or the arms have
-    their gains (`horizons`) after different rounds.
+    (TOML), `baseline` and `rounds` are those of the experiment, `design` is its fingerprint.
+    `seeds` are the paired seeds. `headline` and `notes` are sentences about the results,
+    `differences` says how the experiment is unlike the paper's, `commands` reproduce the report.
+
+    Raises ValueError if two arms have the same name, if `arms` lacks the baseline or a compared
+    arm, or if the gains in `horizons` are not after the same rounds for all arms.
     """
 
     format: Literal[1]
@@ -245,7 +251,7 @@ class PublishedReport(Struct, frozen=True):
 
     @property
     def gains(self) -> dict[str, LabComparison]:
-        """Comparisons in cumulative own reward over all nodes of the arm, by the arm's name."""
+        """Each arm's comparison in cumulative own reward over all its nodes, by the arm's name."""
         return {
             each.arm: each
             for each in self.comparisons
@@ -273,8 +279,8 @@ class LabSummaryAnswer(Struct, frozen=True):
     """The findings about one question of the lab.
 
     `figures` is empty if nothing was measured. `pending` is the number of comparisons that were
-    announced but have no report yet. `confirmed_on_unseen` is set only for the question about the
-    recipe: True if no comparison is pending and every finding is confirmatory and holds.
+    announced but have no report yet. `confirmed_on_unseen` can be True only for the question about
+    the recipe: if there are findings, all confirmatory and as expected, and nothing is pending.
     """
 
     figures: list[LabFinding] = []

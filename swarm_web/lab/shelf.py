@@ -59,7 +59,10 @@ class ReportFolder:
         return None if isinstance(found, Unreadable) else found
 
     def file(self, name: str) -> Path | None:
-        """Return the path of a file in the folder; None if it is missing or a symbolic link."""
+        """Return the path of a file in the folder; None if there is none of this name.
+
+        Folders and symbolic links do not count.
+        """
         path = self.folder / name
         return path if _is_plain(path) else None
 
@@ -88,9 +91,9 @@ class LabSummary:
 
 
 def list_published() -> list[ReportFolder]:
-    """Return all reports, sorted by name.
+    """Return the folders of all reports, sorted by name.
 
-    If folders of LAB_REPORTS have a report of the same name, the first of these folders counts.
+    If several folders of LAB_REPORTS have a report of the same name, the first one's is returned.
     """
     found: dict[str, ReportFolder] = {}
     for folder in settings.LAB_REPORTS:
@@ -103,7 +106,7 @@ def list_published() -> list[ReportFolder]:
 
 
 def find_published(name: str) -> ReportFolder | None:
-    """Return the report of this name; None if there is none."""
+    """Return the folder of the report with this name; None if there is none."""
     return next((each for each in list_published() if each.name == name), None)
 
 

@@ -47,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    """Run one verb and return the exit status."""
+    """Run `up`, `demo` or `manage` as `argv` says, and return the exit status."""
     arguments = build_parser().parse_args(argv)
     console = Console(sys.stdout)
     state = arguments.state_dir.resolve()

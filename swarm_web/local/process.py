@@ -59,7 +59,7 @@ def nobody() -> RunAs:
 def hand_over(folder: Path, run_as: RunAs) -> None:
     """Make the user of `run_as` own `folder` and its content; parent folders are not changed.
 
-    Raises LaunchError when `run_as` switches to another user, who cannot reach the folder.
+    Raises LaunchError when `run_as` switches to another user and that user cannot reach the folder.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:
@@ -114,7 +114,7 @@ class SiteProcess:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The command, after the words that run it as the process's user."""
+        """The command with `run_as.prefix` before it."""
         return (*self.run_as.prefix, *self.command)
 
 
@@ -137,9 +137,10 @@ class StartedProcess:
             os.killpg(self.process.pid, kill_signal)
 
     async def follow(self, console: Console) -> int:
-        """Print the output until the process has ended, kill its children, return its status.
+        """Print the output until the process has ended, and return its exit status.
 
-        Cancelling this asks the process to stop, and kills it a second later.
+        At the end, what is left of the process's group is killed. If this coroutine is cancelled,
+        the process is asked to stop and has a second to end.
         """
         following = asyncio.create_task(console.follow(self.site_process.name, self.output))
         try:
@@ -156,10 +157,10 @@ class StartedProcess:
 
 
 async def spawn(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> StartedProcess:
-    """Start a process. Raises LaunchError when there is no such program.
+    """Start a process. Raises LaunchError when it cannot be started.
 
-    It creates the output pipe itself: with asyncio's pipe, `process.wait()` would also wait for
-    every grandchild that holds it.
+    The output goes to a pipe that is created here: with asyncio's own pipe, `process.wait()` would
+    also wait for every grandchild that holds the pipe open.
     """
     read_end, write_end = os.pipe()
     options = spawn_options(site_process, keep_open=keep_open)

@@ -51,8 +51,9 @@ class LocalSite:
 def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the launcher decides, as environment variables.
 
-    A variable in `outer` overrides its default here, but not the addresses of the databases.
-    ALLOWED_HOSTS always includes this machine's address, for health checks and demo nodes.
+    `outer` is the launcher's own environment. Its variables override the defaults here, except
+    DJANGO_SETTINGS_MODULE and the databases' addresses, which are those of `site`. ALLOWED_HOSTS
+    is as in `outer`, plus this machine's address for health checks and demo nodes.
     """
     defaults = {
         "HTTPS": "false",
@@ -90,7 +91,10 @@ def node_environment(outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
-    """Save the running site's settings for `manage`, in a file that only this user can read."""
+    """Save the running site's settings for `manage`, in a file that only this user can read.
+
+    They are those of `site_settings`; `outer` is the launcher's own environment.
+    """
     path = site.state / _SITE_FILE
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -121,7 +125,10 @@ def keep_secret(path: Path) -> str:
 
 
 def fingerprint(folders: Iterable[Path], *extra: str) -> str:
-    """Return a hash of the paths, sizes and times of all files below `folders`, and of `extra`."""
+    """Return a hash of `extra`, and of the paths, sizes and times of the files below `folders`.
+
+    Files in `__pycache__` are left out.
+    """
     digest = hashlib.sha256(repr(extra).encode())
     for folder in folders:
         for path in sorted(folder.rglob("*")):

@@ -62,7 +62,7 @@ class Stack:
         4. The demo's nodes, and the client's wheel for the package index.
         5. The demo's untrained node, after the first judged round, which it would delay.
 
-        Raises LaunchError when a step fails.
+        Raises LaunchError when a step fails, except for the wheel, which the site can do without.
         """
         ports = range(self._plan.port, self._plan.port + self._plan.web_processes)
         for port in ports:

@@ -60,7 +60,8 @@ class Supervisor:
     async def start(self, *processes: SiteProcess) -> None:
         """Start a tier of processes and return when all of them are ready.
 
-        Raises LaunchError when one ends, or is not ready in time.
+        Raises LaunchError when one cannot be started, ends before it is ready, or is not ready in
+        time.
         """
         tier = [
             Keeper(each, console=self._console, keep_open=self._keep_open) for each in processes
@@ -106,10 +107,10 @@ class Supervisor:
 
 
 class Keeper:
-    """Keeps one process running.
+    """Keeps one process running: restarts it whenever it ends.
 
-    The pause before a restart doubles each time, up to half a minute. After a run of a minute it is
-    half a second again.
+    The pause before a restart is half a second at first and doubles each time, up to half a minute.
+    After a run of at least a minute it is half a second again.
     """
 
     def __init__(
@@ -126,7 +127,8 @@ class Keeper:
     async def start(self) -> None:
         """Start the process and wait until it is ready.
 
-        Raises LaunchError when it ends before that or is not ready in time.
+        Raises LaunchError when it cannot be started, ends before it is ready, or is not ready in
+        time.
         """
         first = self._started = await spawn(self._process, keep_open=self._keep_open)
         self._task = asyncio.create_task(self._keep_running(first))

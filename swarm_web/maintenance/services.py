@@ -10,9 +10,10 @@ from swarm_web.maintenance.models import Maintenance
 
 @transaction.atomic
 def begin_maintenance(*, message: str, until: datetime | None, now: datetime) -> Maintenance:
-    """Keep nodes out from `now` to `until`; None: until an operator ends it.
+    """Begin a maintenance, which keeps nodes out from `now` to `until`, and return it.
 
-    Ends a maintenance that is on, and returns the new one.
+    If `until` is None, it lasts until an operator ends it. Earlier maintenances that are still on
+    are ended.
     """
     end_maintenance(now=now)
     return Maintenance.objects.create(message=message, starts_at=now, ends_at=until)

@@ -40,7 +40,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     def get_readonly_fields(self, request: HttpRequest, obj: Node | None = None) -> list[str]:
         """Return the read-only fields; an existing node's name is one of them.
 
-        The node's signatures and the chain contain its name.
+        The name must not change, because the node's signatures and the chain contain it.
         """
         return [*self.readonly_fields, *(["name"] if obj is not None else [])]
 

@@ -20,7 +20,10 @@ _REVOKED = "revoked "
 
 
 def node_path(name: str) -> str:
-    """Return the path of a node's page; accept any name, so that no name breaks a list of nodes."""
+    """Return the path of a node's page, with the name percent-encoded.
+
+    Unlike Django's `reverse`, it also accepts a name that is not a slug.
+    """
     return f"/nodes/{quote(name, safe='')}/"
 
 
@@ -107,7 +110,7 @@ class Node(models.Model):
 
     @property
     def shown_name(self) -> str:
-        """The name that pages show: the node's title, if it has one."""
+        """The name that pages show: the node's title, or its name if it has no title."""
         return self.title or self.name
 
     @property
@@ -135,7 +138,8 @@ class Node(models.Model):
 class NodeKey(models.Model):
     """A public key with which a node signs its answers.
 
-    Keys are never deleted, because a new one may mean that somebody else has the node's token.
+    Keys are never deleted before their node, because a new one may mean that somebody else has the
+    node's token.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="keys", db_index=False)

@@ -71,9 +71,10 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
 
 
 def store_hellos(hellos: Sequence[HelloRecord]) -> None:
-    """Store what nodes report in their hellos; of several hellos of a node, only the last one.
+    """Store what nodes report in their hellos, and that they are connected.
 
-    Clears `said_goodbye` in the given nodes too.
+    Of several hellos of a node, the last one is stored. `said_goodbye` is cleared in the database
+    and in the `node` of each record.
     """
     rows = {each.node.pk: each for each in hellos}.values()
     for each in hellos:
@@ -147,7 +148,7 @@ def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
     """Set `last_seen` to `now` for the nodes that are still admitted (`find_admitted`).
 
-    Returns these as a map from node id to owner id (or None).
+    Returns the owner's id (or None) of each admitted node, by node id.
     """
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
@@ -155,10 +156,10 @@ def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
 
 
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
-    """Return the admitted ones of these nodes, as a map from node id to owner id (or None).
+    """Return the owner's id (or None) of each of these nodes that is admitted, by node id.
 
-    A node is admitted if it is not blocked, and its `token_hash`, as read earlier, is unchanged in
-    the database.
+    A node is admitted if in the database it is not blocked, and its `token_hash` is the same as in
+    `nodes`, which were read earlier.
     """
     tokens = {node.pk: node.token_hash for node in nodes}
     rows = Node.objects.filter(pk__in=tokens, blocked=False)

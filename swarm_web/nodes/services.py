@@ -75,12 +75,15 @@ def revoke_token(node: Node) -> None:
 
 
 def end_connection(node: Node) -> None:
-    """Have web processes end the node's connection if it is blocked or its token is not valid."""
+    """Have web processes end the node's connection if the node is no longer admitted.
+
+    That is so if it is blocked, or its token was replaced or revoked since it connected.
+    """
     bus.ring(bus.RECHECK_NODE, str(node.pk))
 
 
 def hash_token(token: str) -> str:
-    """Return the hash of a token that the database stores."""
+    """Return the SHA-256 of a token in hex, which the database stores instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

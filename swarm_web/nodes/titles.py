@@ -21,10 +21,11 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
-    """Raise ValidationError if a title has characters that affect other text or are invisible.
+    """Raise ValidationError if a title has forbidden characters.
 
-    It is also raised if nothing in the title is visible, or a letter has more than _MAX_MARKS
-    combining marks. An empty title is valid.
+    Forbidden are control, format (except joiners), private-use and unassigned characters, line
+    separators, and letters that look empty. The error is also raised if nothing in the title is
+    visible, or more than _MAX_MARKS combining marks follow each other. An empty title is valid.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(

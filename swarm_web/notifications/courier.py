@@ -21,7 +21,7 @@ MAX_PARCELS = 96
 
 
 class Courier:
-    """Sends parcels with threads, which start with the first parcels and end with the process."""
+    """Sends parcels (`Parcel`) in up to `threads` daemon threads, started by `take` when needed."""
 
     def __init__(self, *, threads: int = THREADS, max_parcels: int = MAX_PARCELS) -> None:
         self._threads, self._max_parcels = threads, max_parcels
@@ -44,7 +44,7 @@ class Courier:
                 Thread(target=self._send_forever, daemon=True).start()
 
     def collect(self, *, wait_s: float = 0.0) -> list[DeliveryOutcome]:
-        """Return the outcomes since the last call; this makes room for as many new parcels.
+        """Return the outcomes since the last call; `capacity` grows by their number.
 
         If parcels are pending, waits up to `wait_s` seconds for the first outcome.
         """

@@ -48,9 +48,10 @@ class Channel(models.Model):
 
     `target` is the address, empty for e-mail. No attempt starts before `next_attempt_at`, which is
     in the future while an attempt runs and after a failed attempt. So a receiver that is down
-    delays only its own messages. `failures` counts the failed attempts since the last success; the
-    first of them was at `failing_since`. `failed_at` and `failure` describe the latest failed
-    attempt. `round_told_at` is the closing time of the latest round that a queued message is about.
+    delays only its own messages. `failures` counts the failed attempts since the last success, or
+    since the channel was switched on; the first of them was at `failing_since`. `failed_at` and
+    `failure` describe the latest failed attempt; switching the channel on clears `failure`.
+    `round_told_at` is the closing time of the latest round that a queued message is about.
     """
 
     class Kind(models.TextChoices):
@@ -208,8 +209,8 @@ class NodeNews(models.Model):
 class RoundNews(models.Model):
     """How far the messages about a closed round have been queued.
 
-    They are queued for the channels with an id up to `last_channel`; `is_done` means that they are
-    queued for all channels.
+    The channels with an id up to `last_channel` have been processed; `is_done` means that all
+    channels have been.
     """
 
     round = models.OneToOneField(

@@ -58,7 +58,8 @@ class DeliveryOutcome:
 class Parcel:
     """One attempt to send the delivery with id `delivery`; `attempt` counts from 1.
 
-    `transport()` sends the message and returns (failure, status), which may take seconds.
+    `transport()` sends the message, which may take seconds, and returns (failure, status) as in
+    `DeliveryOutcome`.
     """
 
     delivery: UUID

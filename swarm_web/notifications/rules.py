@@ -29,10 +29,11 @@ class Watch:
 
 
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
-    """Return the watch after an update at `now`.
+    """Return the watch, a period without an outage, after an update at `now`.
 
-    The watch restarts at `now` if there is none, during an outage, or if it was not updated for
-    a minute. `web_silence` is the time since the last pulse, None if there was none.
+    `web_silence` is the time since the last pulse, None if there was none. The watch restarts at
+    `now` if there was no watch, it was not updated for more than a minute, or `web_silence` is None
+    or longer than 15 s.
     """
     is_broken = (
         watch is None
@@ -47,8 +48,8 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
     """Return the moment `threshold` before `now`: nodes that were last seen earlier are silent.
 
-    Returns None if the watch is shorter than `threshold`: before it, nodes may have been unable to
-    connect, so no node is called silent.
+    Returns None if the watch began after that moment. Nodes may have been unable to connect before
+    the watch, so none is called silent yet.
     """
     if now - watch.since < threshold:
         return None
@@ -56,7 +57,7 @@ def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datet
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return the pause before the next attempt after `attempts` attempts failed in a row (>= 1)."""
+    """Return the pause before the next attempt after `attempts` (at least 1) failed in a row."""
     factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 

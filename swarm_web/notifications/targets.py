@@ -42,7 +42,7 @@ _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 
 
 class TargetError(ValueError):
-    """An address cannot be used; `code` is invalid, scheme, port, address or topic."""
+    """An address cannot be used; `code` is "invalid", "scheme", "port", "address" or "topic"."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -112,10 +112,10 @@ def _read_name(host: str) -> str:
 
 
 def may_be_called(address: IPAddress, *, private: bool) -> bool:
-    """Return whether an IP address is allowed.
+    """Return whether notifications may be sent to an IP address.
 
-    `private` allows private and loopback addresses too. Link-local addresses and the metadata
-    services of clouds are never allowed.
+    Public addresses are allowed; with `private`, also private and loopback ones. Link-local,
+    multicast and unspecified addresses, and the metadata services of clouds, are never allowed.
     """
     address = _unfold(address)
     is_metadata = address.is_link_local or address == _METADATA

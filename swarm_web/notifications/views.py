@@ -86,7 +86,7 @@ def _show(request: HttpRequest, shown: Channel, **context: Any) -> HttpResponse:
 @require_POST
 @answer_refusals
 def test(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Queue a test message; refuse it if the channel is switched off or tested too often."""
+    """Queue a test message; refuse it if the channel is off or its account sent too many tests."""
     tested = _find(request, pk)
     if not tested.enabled:
         raise RequestError(

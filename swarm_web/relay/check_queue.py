@@ -49,11 +49,11 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `limit` rollouts off the queue; return the ones that were never taken before.
+    """Take up to `limit` rollouts off the queue; return those not taken in the last `max_age_s` s.
 
     A rollout may be queued several times while it is in the pool, which is up to `max_age_s`
-    seconds; checking it again would count one mistake twice. A later rollout with the same id has
-    another publication time, so it is returned. `now` is Unix seconds.
+    seconds; checking it again would count one mistake twice. If the node later publishes another
+    rollout under the same id, its time differs, so it is returned. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)

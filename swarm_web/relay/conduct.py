@@ -117,7 +117,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Too many bad items: `bad` of `total`, which is more than the share `allowed`, in [0, 1]."""
+    """A broken rule (`charge`): `bad` of `total` items, more than the share `allowed` in [0, 1]."""
 
     charge: Charge
     bad: int
@@ -127,7 +127,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Sent:
-    """Counts of what a node sent in a window.
+    """Counts of what a node sent in a window (see the module).
 
     `published` rollouts were accepted; `copies` and `refused` were not. `refused` includes
     unreadable messages, and `hurried` counts messages over the rate limit. `floods` is the number
@@ -181,8 +181,8 @@ class Checked:
 class Checks:
     """Counts of a window's spot checks.
 
-    A checked rollout is counted either in `worthless` or in `cells`: by dataset, the number of
-    rollouts whose completions are all right, and the number of all rollouts. Of the rollouts in
+    A checked rollout is counted either in `worthless` or in `cells`. `cells` has two numbers for
+    each dataset: the rollouts whose completions are all right, and all rollouts. Of the rollouts in
     `cells`, `declared` were declared informative, and `misdeclared` of the declared ones have no
     right completion.
     """
@@ -225,7 +225,7 @@ class Hold:
 def evaluate_sent(sent: Sent) -> Finding | None:
     """Return the finding that a window of messages and rollouts supports; None if there is none.
 
-    Of several findings the first is returned: FLOODING, UNHEEDING, REFUSED, COPYING.
+    Of several, the first in this order is returned: FLOODING, UNHEEDING, REFUSED, COPYING.
     """
     if sent.hurried > MAX_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MAX_HURRIED / sent.hurried)
@@ -243,7 +243,7 @@ def evaluate_sent(sent: Sent) -> Finding | None:
 def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
     """Return the finding that a window of spot checks supports; None if there is none.
 
-    Of several findings the first is returned: WORTHLESS, MISDECLARED, TOO_RIGHT.
+    Of several, the first in this order is returned: WORTHLESS, MISDECLARED, TOO_RIGHT.
     `judge_cells` has (solved, n) by dataset in the judge's rounds that opened since the window
     began.
     """
@@ -263,9 +263,9 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding: one level lower if possible.
+    """Return the hold after one more finding: one level lower, unless it is at the lowest.
 
-    It lasts 2 hours, doubled for each earlier finding in the season, up to 64 hours.
+    The level rises after 2 hours, doubled for each earlier finding in the season, up to 64 hours.
     """
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)

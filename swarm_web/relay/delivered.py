@@ -41,10 +41,10 @@ def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[
 
 
 class DeliveredList:
-    """Rollouts that a node was given, whether it has reported them or not, by key (`Entry.key`).
+    """The rollouts that a node was given, and which of them it has reported, by key (`Entry.key`).
 
-    If `forget` is called after each draw, the list holds at most twice the rollouts of the pool and
-    4 * REMEMBERED others.
+    If `forget` is called after each draw, the list holds at most twice as many rollouts as the
+    pool, plus 4 * REMEMBERED.
     """
 
     __slots__ = ("_reported", "_sweep_at", "_waiting")
@@ -65,9 +65,10 @@ class DeliveredList:
         self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
-        """Forget rollouts that the pool no longer holds, except for the last REMEMBERED ones.
+        """Forget rollouts that the pool no longer holds, except for the latest ones.
 
-        `held` are the keys of the pool. Most calls do nothing: the list is swept only when it has
+        These are the last REMEMBERED rollouts reported, and the last REMEMBERED given of those not
+        reported. `held` are the keys of the pool. A call does nothing unless the list has at least
         doubled since the last time, so the cost per added rollout is O(1), amortised.
         """
         if len(self) < self._sweep_at:

@@ -99,7 +99,7 @@ class Choices(Generic[Item]):
 
 
 class Drawing:
-    """One draw for a requester; `picked` has the entries picked so far, in their order."""
+    """One draw for a node (`requester`); `picked` has the entries picked so far, in order."""
 
     def __init__(self, requester: Requester, *, random: Random) -> None:
         self.picked: dict[Entry, None] = {}
@@ -138,7 +138,8 @@ class Drawing:
         """Return a function that picks an entry of `choices` at random.
 
         The function picks only entries that are open in `choices`, each with a probability
-        proportional to the hand-out weight of its node. It returns None if no entry is open.
+        proportional to its node's hand-out weight (weights below MIN_WEIGHT count as MIN_WEIGHT).
+        The function returns None if no entry is open.
         """
 
         def pick() -> Entry | None:
@@ -152,11 +153,12 @@ class Drawing:
     def among_bags(
         self, bags: Bags[str], exhausted_bags: Iterable[Bag]
     ) -> Callable[[], Entry | None]:
-        """Return a function that picks a bag uniformly, then an open entry in it by weight.
+        """Return a function that picks a bag uniformly, then one of the open entries in the bag.
 
-        A bag has the entries of one party, or of one dataset. If an entry is rejected by its
-        weight, a bag is picked again. `exhausted_bags` are not picked: they have no open entries.
-        The function returns None if no bag has an open entry.
+        A bag has the entries of one party, or of one dataset. If the entry is not accepted
+        (`accepts`, by its weight), the function starts again with picking a bag. `exhausted_bags`
+        are not picked: they have no open entries. The function returns None if no bag has an open
+        entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)

@@ -84,7 +84,7 @@ _reply_decoder = msgspec.json.Decoder(list[SeasonNode])
 class Members:
     """The nodes that use the pools of one event loop.
 
-    `process` is the loop's unique name in the site, without a dot.
+    `process` is the loop's unique name in the site, without a dot: in a tenure a dot follows it.
     """
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
@@ -113,7 +113,7 @@ class Members:
         await switchboard().listen(_REPLY_TOPIC + self._process, self._on_reply)
 
     async def close(self) -> None:
-        """Stop exchanging lists with other processes, and write those not written yet."""
+        """Stop exchanging nodes' lists with other processes, and write those not yet in Redis."""
         switchboard().forget(_REQUEST_TOPIC + self._process, self._on_request)
         switchboard().forget(_REPLY_TOPIC + self._process, self._on_reply)
         await self._replying.close()
@@ -125,8 +125,8 @@ class Members:
     async def join(self, season_id: int, node: Node) -> Member:
         """Return a node's membership in a season, with the list of rollouts given to the node.
 
-        If another process has the node, that process is asked to release it. If Redis or the other
-        process does not reply in time, the list may lack rollouts that the other process gave.
+        If the node's membership in another process has not ended, that process is asked to end it.
+        If Redis or that process does not reply in time, the list may lack rollouts given there.
         """
         season_node = (season_id, node.pk)
         async with self._joining.setdefault(season_node, asyncio.Lock()):

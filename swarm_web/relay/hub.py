@@ -122,9 +122,9 @@ class Hub:
     # ---- for the handlers
 
     async def open(self, season_id: int) -> SeasonPool:
-        """Return a season's pool; the first call fills it with the rollouts of other processes.
+        """Return a season's pool; a new one is filled with the rollouts of other processes.
 
-        If Redis cannot be read, the pool begins empty.
+        If Redis cannot be read, the new pool begins empty.
         """
         pool = self._pools.get(season_id)
         if pool is not None:
@@ -162,7 +162,10 @@ class Hub:
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """End a membership if it has not ended; the list of rollouts given to the node is kept."""
+        """End a membership, and have the node's list of given rollouts written to Redis soon.
+
+        Does nothing if the membership has ended already.
+        """
         if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
@@ -182,15 +185,15 @@ class Hub:
         await self._fold.flush()
 
     async def refresh(self) -> None:
-        """Read Redis for all pools now; a background task does so every READ_EVERY_S.
+        """Bring all pools up to date with Redis, and queue rollouts for the worker's checks.
 
-        Raises the errors of the Redis client.
+        A background task does the same every READ_EVERY_S. Raises the errors of the Redis client.
         """
         for pool in tuple(self._pools.values()):
             await self._refresh(pool)
 
     async def close(self) -> None:
-        """Stop, and write the remaining changes; changes that cannot be written are lost."""
+        """Stop the background work, and write all collected changes; failed writes are lost."""
         if self._refreshing is not None:
             await end_task(self._refreshing)
         self._refreshing = None

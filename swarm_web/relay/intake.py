@@ -66,7 +66,7 @@ class ArchiveSample(msgspec.Struct, frozen=True):
 
 
 class SampleQuota:
-    """Selects the rollouts that one process offers to the archive; pure."""
+    """Selects the rollouts that one process offers to the archive, within limits per minute."""
 
     def __init__(self, limits: SampleLimits) -> None:
         self._limits = limits

@@ -5,5 +5,8 @@ CHECKS = "relay:checks"
 
 
 def season_key(season_id: int, name: str) -> str:
-    """Return the key `name` of a season; all keys of a season are in one slot of a cluster."""
+    """Return the Redis key of a season for `name`.
+
+    In a Redis cluster, all keys of a season are in one hash slot, so a script can use several.
+    """
     return f"relay:{{{season_id}}}:{name}"

@@ -52,7 +52,7 @@ _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.u
 
 
 class Digests(NamedTuple):
-    """Digests of a rollout: of its question, and of its question and completions."""
+    """Digests of a rollout: `question` of its task spec, `content` of task spec and completions."""
 
     question: bytes
     content: bytes
@@ -60,11 +60,12 @@ class Digests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What represents a rollout when it is compared with another one for the same question.
+    """The minhashes by which a rollout is compared with others for the same question.
 
-    `marks` has the rollout's marks (see the module), 4 bytes for each. If the rollout is not
-    remembered, `marks` has all its minhashes if its completions are long, and is empty if not.
-    `is_long`: the completions have LONG_BYTES or more on average.
+    `is_remembered` is whether later rollouts are compared with this one (see the module), and
+    `is_long` whether the completions have LONG_BYTES or more on average. `marks` has 4 bytes for
+    each of these minhashes: of a remembered rollout its marks, otherwise all of them if the
+    completions are long, and none if not.
     """
 
     marks: bytes = b""
@@ -72,9 +73,9 @@ class Likeness:
     is_remembered: bool = False
 
     def is_near(self, earlier: "Likeness") -> bool:
-        """Return whether this rollout is a near-copy of `earlier`, one for the same question.
+        """Return whether this rollout is a near-copy of `earlier`, which has the same question.
 
-        Returns False if `earlier` is not remembered.
+        Returns False if `earlier.is_remembered` is false.
         """
         if not earlier.is_remembered:
             return False

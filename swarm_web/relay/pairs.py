@@ -35,7 +35,7 @@ return totals
 
 
 class PartyPair(NamedTuple):
-    """The parties of a giver and a taker, in one minute of a season.
+    """Two parties (`Node.party`) in one minute of a season: `taker` used rollouts of `giver`.
 
     `minute` is the minute's start in Unix seconds.
     """
@@ -47,10 +47,10 @@ class PartyPair(NamedTuple):
 
 
 def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Record the credits requested for each pair; return for each how many are within the limit.
+    """Record the credits requested for each pair; return how many of each fit in MAX_PER_MINUTE.
 
-    Recorded credits stay recorded: if their booking fails and is repeated, fewer may be admitted.
-    Raises the errors of the Redis client.
+    If the caller fails afterwards and repeats the call, the credits are recorded twice, so fewer
+    may be admitted. Raises the errors of the Redis client.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

@@ -120,8 +120,9 @@ class Replica:
     async def read(self, *, now: float) -> list[Entry]:
         """Return the entries that other processes have written since the last call, oldest first.
 
-        The first call returns all entries in the streams. Times are by the clock of this process.
-        Raises the errors of the Redis client; the next call then returns the same entries.
+        The first call returns all entries in their streams. The entries' times are converted to the
+        clock of this process. Raises the errors of the Redis client; the next call then returns the
+        same entries.
         """
         ahead_s = self._ahead_s()
         since = now + ahead_s - self._max_age_s

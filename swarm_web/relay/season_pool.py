@@ -203,12 +203,12 @@ class SeasonPool:
     def choose_checks(
         self, *, declared: int, arbitrary: int, now: float, random: Random
     ) -> list[Check]:
-        """Return rollouts for a worker to check, drawn uniformly from three groups:
+        """Return rollouts for a worker to check, drawn uniformly from three groups.
 
         - up to `declared` rollouts declared informative by nodes whose declarations count
         - up to `declared` rollouts declared informative by nodes whose declarations do not count,
           so that these nodes can recover
-        - up to `arbitrary` of all rollouts in the pool that are not drawn yet
+        - up to `arbitrary` of all rollouts in the pool, except those drawn for the groups above
 
         Hand-out weights have no effect.
         """
@@ -232,7 +232,7 @@ class SeasonPool:
 
         `doubted` are the nodes whose declarations have lapsed, and `weights` the hand-out weights.
         When a node's declarations count again, all its rollouts are dropped from the pool;
-        otherwise its earlier false declarations would count against it a second time.
+        otherwise checks of its earlier declarations could make them lapse again.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)

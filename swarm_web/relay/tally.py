@@ -106,7 +106,7 @@ class Pair(NamedTuple):
 
 
 class Lesson(msgspec.Struct, array_like=True, frozen=True):
-    """A node's report that it trained on a rollout that was offered to the archive.
+    """A node's report that it trained on a rollout that was sampled for the archive.
 
     `rollout_id` is the id that the giver gave the rollout. `at` is the time of the report in Unix
     seconds.
@@ -125,7 +125,7 @@ class Tally:
 
     `deliveries` counts how often each node's rollouts were given to others. `pairs` counts how many
     of the giver's rollouts the taker of each pair used. `lessons` are the uses of rollouts that
-    were offered to the archive; they are also counted in `pairs`.
+    were sampled for the archive; they are also counted in `pairs`.
     """
 
     changes: dict[SeasonNode, Change] = field(default_factory=dict)
@@ -163,10 +163,9 @@ class Tally:
         return taken
 
     def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
-        """Add changes and points that could not be written to what is collected now.
+        """Take back changes and points that `take_changes` returned and that could not be written.
 
-        `changes` and `points` are what `take_changes` returned. Of all points the newest MAX_POINTS
-        are kept.
+        They are joined with those collected since. Of all points the newest MAX_POINTS are kept.
         """
         for season_node, change in changes.items():
             change.merge_into(self.change(season_node))
@@ -184,7 +183,10 @@ class Tally:
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest credits beyond MAX_PAIRS and MAX_LESSONS. Call it while writes fail."""
+        """Drop the oldest `pairs` beyond MAX_PAIRS and the oldest `lessons` beyond MAX_LESSONS.
+
+        For use while credits cannot be sent, so that they do not fill the memory.
+        """
         for pair in list(islice(self.pairs, max(0, len(self.pairs) - MAX_PAIRS))):
             del self.pairs[pair]
         del self.lessons[:-MAX_LESSONS]

@@ -23,7 +23,10 @@ _CHECK_BATCH = 8
 
 @shared_task
 def keep_archive() -> None:
-    """Move samples to the archive, book waiting credits, and check archived rollouts."""
+    """Store sampled rollouts in the archive, book credits in Postgres, and score archived rollouts.
+
+    Samples and credits wait in Redis. Booking and scoring stop after CHECKING_BUDGET_S.
+    """
     until = monotonic() + CHECKING_BUDGET_S
     # Samples first: credits can refer to a rollout only after it is archived.
     while store_samples():
@@ -62,5 +65,5 @@ def _check_rollouts() -> None:
 
 @shared_task
 def prune() -> None:
-    """Delete expired archived rollouts, exchanges, training points and sources of credits."""
+    """Delete expired archived rollouts, exchanges, training points and `CreditSource` rows."""
     prune_archive(now=timezone.now())

@@ -23,9 +23,10 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether a node's declarations have lapsed, and the checks of its present check window.
+    """Whether a node's declarations have lapsed, and the checks in the present window of checks.
 
-    `checked` declarations were checked in this window (WINDOW), and `false` of them were false.
+    In this window, which has at most WINDOW checks, `checked` declarations were checked so far, and
+    `false` of these were false.
     """
 
     checked: int
@@ -34,7 +35,7 @@ class Trust:
 
 
 def count_check(trust: Trust, *, is_false: bool) -> Trust:
-    """Return the trust after one more check, which found the declaration false or not."""
+    """Return the trust after one more declaration was checked; `is_false` is the result."""
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):
         return Trust(0, 0, lapsed=True)
@@ -44,7 +45,10 @@ def count_check(trust: Trust, *, is_false: bool) -> Trust:
 
 
 def is_significant(false: int, checked: int) -> bool:
-    """Return whether the share of false declarations is significantly above TOLERANCE."""
+    """Return whether the share `false` / `checked` is significantly above TOLERANCE.
+
+    The test is a one-sided exact binomial test at the level SIGNIFICANCE.
+    """
     if false <= TOLERANCE * checked:
         return False
     # Imported late: it takes most of a second, and few processes need it.

@@ -122,9 +122,10 @@ class PoolWindow:
         now: float,
         random: Random,
     ) -> list[Entry]:
-        """Draw up to `count` distinct entries by the law of `strategy`, in the order of the picks.
+        """Draw up to `count` distinct entries by `strategy`; return them in the order of the picks.
 
-        Takes O(count) expected time, or O(count + n) if hardly any entry may be handed out.
+        `relay.draws` states with which probabilities each strategy picks entries. Takes O(count)
+        expected time, or O(count + n) if hardly any of the n entries may be handed out.
         """
         self.expire(now=now)
         drawing = Drawing(requester, random=random)
@@ -150,11 +151,12 @@ class PoolWindow:
         now: float,
         random: Random,
     ) -> list[Entry]:
-        """Draw distinct entries to check, regardless of the weights of their nodes.
+        """Draw and return distinct entries to check, whatever the hand-out weights of their nodes.
 
-        Uniformly draws up to `declared` entries that nodes not in `doubted` declared informative,
-        then up to `declared` entries that nodes in `doubted` declared informative, then up to
-        `arbitrary` of all remaining entries. Takes as long as `draw`.
+        `doubted` are the ids of nodes whose declarations do not count. Draws uniformly up to
+        `declared` of the entries that other nodes declared informative, then up to `declared` of
+        those that nodes in `doubted` declared informative, then up to `arbitrary` of all remaining
+        entries. The cost is that of `draw`.
         """
         self.expire(now=now)
         picked: dict[Entry, None] = {}
@@ -232,9 +234,10 @@ class PoolWindow:
         )
 
     def expire(self, *, now: float) -> None:
-        """Evict entries that are too old, or whose time shows that the clock was set back since.
+        """Evict entries whose time is more than `max_age_s` before or after `now`.
 
-        The latter are more than `max_age_s` in the future.
+        A time that far after `now` shows that the clock was set back after the entry was added.
+        Entries are examined from the first one added, up to the first one that stays.
         """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:

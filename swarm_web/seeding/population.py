@@ -41,11 +41,12 @@ _ISOLATED_SHARE = 0.4
 
 @dataclass(frozen=True)
 class Population:
-    """The nodes by index; `floors` and `ceilings` are (nodes, datasets) chances to solve.
+    """The nodes by index, in the order in which they join.
 
-    `arrivals` are the times of joining, from 0, the first round, to 1, the last one; sorted. The
+    `arrivals` are the times of joining, from 0, the first round, to 1, the last one; ascending. The
     first nodes are one untrained node for each model. `groups` (nodes,) has the index of each
-    node's model in KINDS; -1 for untrained nodes.
+    node's model in KINDS; -1 for untrained nodes. `floors` and `ceilings` (nodes, datasets) are the
+    chances to solve a question before and after training.
     """
 
     names: list[str]
@@ -62,7 +63,10 @@ class Population:
 
 
 def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
-    """Draw `nodes` nodes. A sixth are there from the start; most of the others join late."""
+    """Return a random population of `nodes` nodes.
+
+    A sixth of them are there from the start; most of the others join in the second half.
+    """
     rng = np.random.default_rng(seed)
     shares = np.array([kind.share for kind in KINDS])
     drawn = rng.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())

@@ -30,7 +30,7 @@ _GRADED_AFTER = timedelta(seconds=4)
 
 
 def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
-    """Create season `at`, counted from 0; all but the last one have ended."""
+    """Create and return season `at`, counted from 0; it has ended unless it is the last one."""
     last = at == size.seasons - 1
     first = at * size.rounds_per_season
     return Season.objects.create(
@@ -64,7 +64,7 @@ def create_rounds(
     clock: DemoClock,
     random: Random,
 ) -> list[DemoRound]:
-    """Create the closed rounds of season `at`, oldest first.
+    """Create the closed rounds of season `at`, counted from 0; return them, oldest first.
 
     `tasks` has a TaskChoice for each question of a round.
     """

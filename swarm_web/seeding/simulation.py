@@ -54,7 +54,10 @@ class Simulation:
         self._seats = np.maximum(4, growth * size.seats / growth.sum()).astype(int)
 
     def simulate_round(self, index: int) -> RoundOutcome:
-        """Return the outcome of round `index`, counted from 0. Call it once per round, in order."""
+        """Return the outcome of round `index`, counted from 0.
+
+        Must be called once for each round, in order, because nodes learn from round to round.
+        """
         present = int(
             np.searchsorted(self._population.arrivals, index / self._size.rounds, "right")
         )

@@ -8,7 +8,7 @@ from datetime import timedelta
 class DemoSize:
     """How much demo data to write.
 
-    `rounds` and `seats` count the closed rounds of all seasons and the seats in them; each seat
+    All seasons together have `rounds` closed rounds with about `seats` seats in all; each seat
     gives one row of the rewards download. Each round has `questions` questions, and `cadence` is
     the time between rounds. The last season has `archived` rollouts, at most `exchanges` pairs of
     nodes that share in each of the last 24 hours, and `points` training points per node.

@@ -19,11 +19,11 @@ _INDEXES = """
 
 @contextmanager
 def without_constraints(tables: Sequence[type[models.Model]]) -> Iterator[None]:
-    """Drop the tables' constraints and indexes, and create them again after the block.
+    """Drop the tables' constraints and indexes, and create them again after the `with` block.
 
-    Creating an index once is several times as fast as updating it for millions of rows. For use in
-    a transaction, so that others never see the tables like this. Raises IntegrityError at the end
-    if the new rows violate a constraint.
+    Primary keys are kept. Creating an index once is several times as fast as updating it for
+    millions of rows. For use in a transaction, so that others never see the tables like this.
+    Raises IntegrityError at the end if the new rows violate a constraint.
     """
     names = [table._meta.db_table for table in tables]
     remade = [statement for name in names for statement in _drop_constraints(name)]

@@ -24,7 +24,7 @@ _POINTS_APART = timedelta(minutes=10)
 
 
 class TrafficWriter:
-    """Writes the traffic of one season; `nodes` are in the order of the population."""
+    """Writes one season's rollouts, exchanges and points; `nodes` are in the population's order."""
 
     def __init__(
         self,

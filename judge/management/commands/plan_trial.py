@@ -12,7 +12,7 @@ _FRACTIONS = (0.125, 0.25, 0.5, 1)
 
 
 class Command(BaseCommand):
-    """Print how many nodes each arm needs, given how much nodes differ."""
+    """Print how many nodes each arm needs to show a difference, given how much nodes differ."""
 
     help = "Print how many nodes each arm needs to show a difference of the given size."
 
@@ -42,7 +42,12 @@ class Command(BaseCommand):
         noise: float,
         **_options: object,
     ) -> None:
-        """Print how many nodes each arm needs, for several numbers of rounds."""
+        """Print how many nodes each arm needs, for `rounds` rounds and for fractions of them.
+
+        `effect`, `spread` and `noise` are in points, which are hundredths of a score. If `like`
+        names a model, its measured spread replaces `spread` and `noise`. Raises CommandError if a
+        value is out of range, or if the model was never tested.
+        """
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
             raise CommandError(
                 "The effect must be above 0, rounds and models at least 1, spreads at least 0."

@@ -12,7 +12,7 @@ from swarm_web.core.verifiers import process_verifier
 
 
 class Command(BaseCommand):
-    """Recompute closed rounds: by default those that an older version scored without cells."""
+    """Recompute closed rounds: by default those with scores that lack counts by dataset (cells)."""
 
     help = "Grade closed rounds again: by default those whose scores lack cells by dataset."
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, every: bool, **_options: Any) -> None:
-        """Recompute round by round, oldest first, and print what changed."""
+        """Recompute round by round, oldest first, and print how many scores of each changed."""
         closed = Round.objects.filter(phase=Round.Phase.CLOSED).select_related("season")
         bare = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED, cells={})
         for judge_round in (closed if every else closed.filter(Exists(bare))).order_by("number"):

@@ -11,7 +11,7 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Add a link to the chain with the last round of a restored backup.
+    """Add a link to the chain with the number of the last round in a restored backup.
 
     So nodes know which rounds were lost.
     """
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--reason", required=True, help="what happened; this becomes public")
 
     def handle(self, *, reason: str, **_options: Any) -> None:
-        """Add a link to the chain that says that a backup was restored, and print its number."""
+        """Add a link to the chain that says that a backup was restored; print the link's number."""
         last = Round.objects.aggregate(last=Max("number"))["last"] or 0
         link = add_link("restored", now=timezone.now(), round=last, reason=reason)
         self.stdout.write(f"link {link.sequence} records: restored to round {last}")

@@ -9,7 +9,7 @@ from judge.services.record import rotate_site_key
 
 
 class Command(BaseCommand):
-    """Create a new key, signed by the old one in a link of the chain."""
+    """Create a new site key, signed by the old one in a link of the chain."""
 
     help = "Create a new site key. Clients accept it because the old key signs it."
 

@@ -55,12 +55,12 @@ class Site:
 
     @property
     def device_code(self) -> str:
-        """The address that gives a client a code for approval by a person."""
+        """The address at which a client requests a code, for a person to approve (RFC 8628)."""
         return self.base + DEVICE_CODE_PATH
 
     @property
     def device_token(self) -> str:
-        """The address that gives a client its token once its code is approved."""
+        """The address at which a client requests its token, which it gets for an approved code."""
         return self.base + DEVICE_TOKEN_PATH
 
     def round_record(self, number: int) -> str:
@@ -81,7 +81,10 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of what the season asked before a round: a line per earlier round."""
+        """Return the address of the digests of the questions that a round's season asked before it.
+
+        The file has a line of JSON for each earlier round; that of a sealed round lacks them.
+        """
         return f"{self.base}/rounds/{number}/asked.jsonl"
 
 

@@ -55,7 +55,10 @@ _server_decoders: dict[str, msgspec.json.Decoder[ServerMessage]] = {
 
 
 class UndecodableError(RefusedError):
-    """A frame could not be decoded. `request_id` is its `id` or `reply_to`, None if unreadable."""
+    """A frame could not be decoded.
+
+    `request_id` is its `id` or `reply_to`, None if it has neither or was not read that far.
+    """
 
     def __init__(self, code: ErrorCode, message: str, request_id: str | None = None) -> None:
         super().__init__(code, message)

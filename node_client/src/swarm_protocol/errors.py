@@ -142,8 +142,9 @@ _KNOWN = frozenset(code.value for code in ErrorCode)
 class RefusedError(Exception):
     """A request was refused: `message` says what was wrong, and `fix` what to do about it.
 
-    `code` is an ErrorCode, or a text that only a newer server knows; `fix` is then required.
-    `retry_after` is the wait in seconds that the server asks for, None if it does not.
+    `code` is an ErrorCode, or a text that only a newer server knows. `fix` is required for such a
+    text, and otherwise has a default (`FIXES`). `retry_after` is the wait in seconds that the
+    server asks for, None if it does not.
     """
 
     def __init__(

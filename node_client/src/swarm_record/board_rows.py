@@ -20,10 +20,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a node needs to be ranked.
+    """How much a node must have taken part to be ranked.
 
-    At least `questions` that count, and a score in `attendance` percent of the rounds that it was
-    invited to.
+    It needs at least `questions` questions that count. Of the rounds that it was scored in or
+    missed, it must have a score in at least `attendance` percent.
     """
 
     questions: int

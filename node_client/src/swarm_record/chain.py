@@ -27,7 +27,7 @@ class RecordLink(Struct, frozen=True, omit_defaults=True, kw_only=True):
     answered    `round`, `root` over all `count` answers: once nobody could answer any more
     closed      `round`, `secret`, `results`: the root over its `count` scores
     void        `round`, `reason`; `secret` if its rules name a public beacon
-    recomputed  `round`, `results`: the new root, `reason`
+    recomputed  `round`, `results`: the new root over its `count` scores, `reason`
     quarantined, released   `node`, `reason`
     unsealed    `round`, `reason`: the operator read its sealed questions
     restored    `round`: the last one in the backup, `reason`

@@ -36,8 +36,9 @@ class WindowTally:
 class NodeLedger:
     """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`.
 
-    `tallies` are by window. `deviations` is the sum of the node's deviations (its score minus the
-    mean score of the same model's nodes) over `deviation_rounds` rounds.
+    `tallies` are by window. A deviation is the node's score in a round minus the mean score of all
+    trained nodes with the same model. `deviations` is their sum over the season's rounds that have
+    one, and `deviation_rounds` the number of these.
     """
 
     node_id: int
@@ -53,8 +54,9 @@ class NodeLedger:
 class RoundEntry:
     """A node's result in one round, as ledgers need it.
 
-    `answered` and `solved` have one bit per question, in the round's order. If the node missed the
-    round, `reason` is one of MISSED, and `cells` is empty.
+    `answered` marks the questions that count for the node, also without an answer, and `solved`
+    those that it solved; both are in the round's order. If the node missed the round, `reason` is
+    one of MISSED, and `cells` is empty.
     """
 
     node_id: int
@@ -73,10 +75,10 @@ class RoundEntry:
 
     @property
     def is_declined(self) -> bool:
-        """Whether the node took no part although its owner knew the questions.
+        """Whether the node took no part although another node of its owner requested the questions.
 
-        Ranks count such a round as if the node had solved nothing. Otherwise an owner could skip
-        the rounds that suit the node least, and be ranked above equal nodes.
+        Ranks count such a round as if the node had solved nothing. Otherwise its owner, who knows
+        the questions, could skip the rounds that suit it least, so that it ranks above equal nodes.
         """
         return self.reason == DECLINED
 
@@ -84,9 +86,9 @@ class RoundEntry:
 class SeasonLedgers:
     """All ledgers of a season, with the season's stream (`swarm_record.stream`), one row per node.
 
-    `answered` and `solved` [rows, QUESTIONS] are for the rounds whose questions have a column each,
-    `scores` [rows, rounds] for the later rounds, NaN where a node took no part. `touched` are the
-    ids of the nodes whose ledgers have changed.
+    `answered` and `solved` [rows, QUESTIONS] are for the rounds whose questions have a column each.
+    `scores` [rows, rounds] is for the later rounds, NaN where a round does not count for a node.
+    `touched` are the ids of the nodes whose ledgers have changed.
     """
 
     def __init__(
@@ -143,13 +145,17 @@ class SeasonLedgers:
         self.touched |= {each.node_id for each in self.by_node.values() if stale[each.row]}
 
     def add(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Add a round's results to the tallies of a window; the nodes must have ledgers."""
+        """Add a round's results to the nodes' tallies in a window.
+
+        Raises KeyError for a node that has no ledger (`add_nodes`).
+        """
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round's results from the tallies of a window, to which they were added before.
+        """Subtract a round's results from the tallies in a window, to which `add` added them.
 
-        Raises KeyError for a node that has no tally of the window.
+        Raises KeyError for a node that has no tally in the window, and ValueError if the results
+        are more than the tally has.
         """
         self._count(window, entries, sign=-1)
 
@@ -173,13 +179,13 @@ class SeasonLedgers:
             self.touched.add(entry.node_id)
 
     def relabel(self, node_id: int, *, model: str, arm: str) -> None:
-        """Set the model and arm that a node had in its newest round."""
+        """Set the model and arm in a node's ledger: those that the node had in its newest round."""
         ledger = self.by_node[node_id]
         ledger.model, ledger.arm = model, arm
         self.touched.add(node_id)
 
     def in_window(self, window: str) -> list[NodeLedger]:
-        """Return the ledgers of nodes that were scored in a window, ordered by node."""
+        """Return the ledgers of nodes with at least one scored round in a window, by node id."""
         held = (
             ledger
             for ledger in self.by_node.values()

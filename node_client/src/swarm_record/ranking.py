@@ -52,10 +52,10 @@ class ResultMatrix:
     """The nodes' results in a season: single questions first, then later rounds as a whole.
 
     `values` [nodes, columns] is what a column adds to the node's macro score of the column's round,
-    NaN if the node took no part. A question adds its weight or 0, a round its score. `weights`
-    [columns] is the most that a column can add: 1 / (datasets · questions of its dataset) for a
-    question, 1 for a round. `rounds` [columns] numbers the columns' rounds in order, from 0; the
-    first `questions` columns are questions.
+    NaN if it does not count for the node. A question adds its weight or 0, a round its score.
+    `weights` [columns] is the most that a column can add: 1 / (datasets · questions of its dataset)
+    for a question, 1 for a round. `rounds` [columns] numbers the columns' rounds in order, from 0;
+    the first `questions` columns are questions.
     """
 
     values: Singles
@@ -69,8 +69,8 @@ class Scale:
     """How much a season's questions can add to the score of their round.
 
     `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
-    sum of squared differences between two nodes in a round of which each question is solved by
-    exactly one of them.
+    sum of squared differences between two nodes in the first round if each of its questions is
+    solved by exactly one of them.
     """
 
     smallest: float
@@ -84,7 +84,7 @@ class Stretch:
 
     `differences` sums the first node's value minus the second's. `by_question` sums the squares of
     these differences over single questions, and `by_round` over whole rounds. `shared` is the
-    number of rounds that both nodes took part in, fractional if questions are missing.
+    number of rounds that count for both nodes, fractional if some questions do not.
     """
 
     differences: Reals

@@ -31,7 +31,7 @@ def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
     question the result is 0. The score m weights the k remaining datasets equally, w = 1/k. If all
     shares are equal, the result is Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey
     Sampling, 1965): the sum of all n if the datasets have equally many questions, otherwise less.
-    If the solved share is mainly in a dataset with few questions, the score varies more; then the
+    If shares are nearer to 1/2 in the datasets with few questions, the score varies more; then the
     result is m (1 - m) / sum(w² p (1 - p) / n), if that is smaller. The shares p and their mean m
     are computed with two additional correct and two additional wrong answers (A. Agresti, B. A.
     Coull, The American Statistician 52, 1998), because a share of 0 or 1 would have no variance.

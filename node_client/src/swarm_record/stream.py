@@ -1,10 +1,10 @@
 """A season's counted rounds as one stream of columns; each ledger stores its node's row; pure.
 
 Ranks compare nodes over a whole season, and a refresh must not read all of its rounds again. The
-first QUESTIONS questions of the season have one column each, stored as two bits: whether the node
-answered it, and whether it solved it. From the first round that does not fit completely, each round
-has one column, stored as the macro score. By then there are so many rounds that single questions
-add little, and a year of rounds takes a few kilobytes per node.
+first QUESTIONS questions of the season have one column each, stored as two bits: whether it counts
+for the node, and whether the node solved it. From the first round that does not fit completely,
+each round has one column, stored as the macro score. By then there are so many rounds that single
+questions add little, and a year of rounds takes a few kilobytes per node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return the first column of a round that is added to a stream, and the stream's new end.
 
     `end` is the stream's number of columns so far. The round gets a column for each of its
-    `questions` if they fit into QUESTIONS, otherwise one.
+    `questions` if all of them fit into the first QUESTIONS columns, otherwise one.
     """
     if end + questions <= QUESTIONS:
         return end, end + questions
@@ -32,12 +32,15 @@ def allocate_columns(end: int, questions: int) -> tuple[int, int]:
 
 
 def pack(bits: Bits) -> bytes:
-    """Return bits as bytes, the first bit highest, padded with zeros to whole bytes."""
+    """Return bits as bytes, eight in each: the first of the eight is the byte's highest bit.
+
+    The last byte is filled up with zeros.
+    """
     return np.packbits(bits).tobytes()
 
 
 def unpack(packed: Sequence[bytes], count: int) -> Bits:
-    """Return an array [rows, count] of the bits in rows that `pack` packed."""
+    """Return the bits of rows that `pack` made, equally long, as an array [rows, count]."""
     if not packed:
         return np.zeros((0, count), dtype=bool)
     joined = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(packed), -1)
@@ -57,7 +60,7 @@ def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
 
 
 def weigh_questions(datasets: Iterable[str]) -> Singles:
-    """Return how much each solved question of a round adds to its macro score.
+    """Return how much each question of a round adds to the macro score of a node that solves it.
 
     That is 1 / (datasets · questions of its dataset); `datasets` has one name per question.
     """

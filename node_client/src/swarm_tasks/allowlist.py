@@ -36,8 +36,8 @@ GENERATOR: str = gate_result().generator
 def check_config(dataset: str, config: Config) -> None:
     """Check that a dataset may be used with a configuration.
 
-    Raises RefusedError: TASK_DATASET for a dataset outside the list, TASK_CONFIG for a field that
-    may not be set or a value outside its range.
+    Raises RefusedError: TASK_DATASET for a dataset that is not allowed, TASK_CONFIG for a field
+    that may not be set, a value outside its range, or a `min_x` above its `max_x`.
     """
     allowed = allowed_datasets().get(dataset)
     if allowed is None:
@@ -63,7 +63,7 @@ def is_allowed(dataset: str, config: Config) -> bool:
 
 
 def check_spec(spec: TaskSpec) -> None:
-    """Check that a spec's task is allowed, and that this program has the spec's generator version.
+    """Check that a spec's dataset and configuration are allowed and its generator is GENERATOR.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
     """

@@ -40,15 +40,15 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return the seal for the entry of the round with this secret, an HMAC of a fixed text.
+    """Return the seal of a round, for `entry_of`: an HMAC-SHA256 of a fixed text.
 
-    The secret is the key, and the seal does not reveal it.
+    The round's secret is the key. The seal does not reveal the secret.
     """
     return hmac.digest(secret, b"asked", "sha256")
 
 
 def entry_of(digests: Sequence[int], *, seal: bytes) -> bytes:
-    """Return a round's entry in the chain: SHA-256 of the seal and the digests in order."""
+    """Return a round's entry for `extend_chain`: SHA-256 of its seal and its questions' digests."""
     return hashlib.sha256(seal + encode_digests(digests)).digest()
 
 

@@ -111,8 +111,8 @@ Chunk = list[tuple[int, tuple[TaskSpec, Sequence[str]]]]
 def split_batch(batch: Batch, *, max_texts: int) -> list[Chunk]:
     """Split a batch into chunks of at most `max_texts` texts, in order.
 
-    A group of texts stays together unless it has more than `max_texts`. A group without texts is
-    kept, because its task has to be checked.
+    The texts of a task stay together unless there are more than `max_texts`. A task without texts
+    is kept, because it has to be checked too.
     """
     chunks: list[Chunk] = []
     free = 0

@@ -32,8 +32,9 @@ class Measured(Struct, frozen=True, omit_defaults=True):
     """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it (by
     code), measured figures, and the fields that may be set.
 
-    `by_index` is false for a generator that makes a list of all its entries in advance; then the
-    index is added to the seed (`swarm_tasks.child.generators`).
+    `by_index` is false for a generator that cannot make the entry of an arbitrary index, because it
+    makes a list of all entries in advance. A task's index is then added to the seed
+    (`swarm_tasks.child.generators`).
     """
 
     allowed: bool

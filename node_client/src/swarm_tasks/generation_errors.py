@@ -4,7 +4,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 
 
 class GenerationError(RefusedError):
-    """The generator raised or hung while it made a task, so no node can have answered this task.
+    """The generator failed or hung while it made a task, so no node can have answered this task.
 
     `position` is the task's place (from 0) in a request for several tasks.
     """

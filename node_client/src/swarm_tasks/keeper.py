@@ -20,7 +20,7 @@ _START_DEADLINE_S = 60.0
 class ChildKeeper:
     """Holds one verifier child. Not thread-safe: callers hold a lock while they use the child.
 
-    `deadline_s` is the time limit for each step of a request.
+    `deadline_s` is the time limit for each step of a request: making a task or scoring a text.
     """
 
     def __init__(self, *, deadline_s: float) -> None:
@@ -51,11 +51,11 @@ class ChildKeeper:
         return self._isolation
 
     def send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
-        """Write `steps`, the request's pending values, to the board, send the request, and return
-        the child.
+        """Send a request to the child, and return the child.
 
-        A child that has died, or does not read the request, is replaced once. Raises RefusedError
-        VERIFIER_FAILED if the second attempt fails too.
+        `steps` has the initial value of each step of the request, and is written to the board
+        first. A child that has died, or does not read the request, is replaced once. Raises
+        RefusedError VERIFIER_FAILED if that fails too, or if no child can be started.
         """
         message = encode_message(request)
         try:
@@ -69,7 +69,10 @@ class ChildKeeper:
             raise _failure(f"no request could be sent to the verifier child: {problem}") from None
 
     def drop(self) -> None:
-        """Forget the child, if there is one, and end it if this process started it."""
+        """End the child, if there is one.
+
+        After a fork, the new process only forgets the child: it belongs to the parent process.
+        """
         child, self._child = self._child, None
         if child is None:
             return

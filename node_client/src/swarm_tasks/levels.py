@@ -35,8 +35,8 @@ def rungs_around(task: TaskChoice) -> Rungs:
 
     A level is easier than the season's configuration if at least one of its numbers is easier and
     none is harder, and harder if at least one is harder and none is easier. All other levels are
-    left out. Fields that do not change with the level keep the season's values; a level that is not
-    allowed together with these values is left out too.
+    left out. Fields that do not change with the level, or that both rise and fall, keep the
+    season's values; a level that is not allowed together with these values is left out too.
 
     Raises KeyError for a dataset that is not allowed.
     """

@@ -73,7 +73,10 @@ class Ready(Message, frozen=True, tag="ready"):
 
 
 class GeneratedTask(Message, frozen=True, tag="made"):
-    """The result of a draw; `index` is null if none of the questions made belongs to the part."""
+    """The result of a draw: the index and question of the first task that belongs to the part.
+
+    If none does, `index` is null and `question` is empty.
+    """
 
     index: int | None
     question: str

@@ -103,7 +103,7 @@ class VerifierPool:
         """Score as many texts as there is time for, and return an attempt for each text, in order.
 
         See `Verifier.score_until`. With a `text_s` of DEADLINE_S or more, each text is sent on its
-        own; otherwise texts are sent in chunks.
+        own, so that no text waits behind a slow one; otherwise texts are sent in chunks.
         """
         return self._distribute(
             batch,

@@ -40,7 +40,7 @@ class ChildDiedError(Exception):
 
 
 class ChildProcess:
-    """A process `python -m MODULE` with pipes for messages, and a board. Not thread-safe.
+    """A process `python -m MODULE` with pipes for messages and a StepBoard. Not thread-safe.
 
     The module gets the file descriptor of the board's memory as its last argument.
     """
@@ -118,7 +118,7 @@ class ChildProcess:
         return message
 
     def kill(self) -> None:
-        """End the child and its process group, wait for its end, and close pipes and board."""
+        """Kill the child's process group, wait until the child ended, and close pipes and board."""
         self._end()
         self.forget()
 

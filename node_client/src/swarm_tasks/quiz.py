@@ -77,7 +77,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def answer_rules(self) -> AnswerRules | None:
-        """The rules that find the answer in a completion; None if this program lacks them."""
+        """The rules that find the answer in a completion; None if they are not supported here."""
         if self.format == QUIZ_FORMAT_1:
             return AnswerRules.EXACT if self.answers is UNSET else None
         newer = (QUIZ_FORMAT_2, QUIZ_FORMAT, QUIZ_FORMAT_BEACON)
@@ -120,7 +120,7 @@ def encode_rules(rules: QuizRules) -> bytes:
 def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
     """Return the commitment: SHA-256 of the secret and the canonical rules, in lower-case hex.
 
-    It does not reveal the questions, because the secret's 256 bits are random, and nobody can find
+    It does not reveal the questions, because the secret's 256 bits are random. Nobody can find
     another secret or other rules with the same commitment. Raises ValueError for a secret that does
     not have SECRET_BYTES bytes: then it would not be clear where the rules begin.
     """
@@ -147,7 +147,8 @@ def draw_quiz(
 
     Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
     when a dataset has too few questions left, and what `Verifier.draw` raises; ValueError when
-    there are fewer questions than tasks, or `beacon` is not the value that the rules name.
+    there are fewer questions than tasks, or `beacon` is not of the beacon's round that the rules
+    name (None if they name none).
     """
     if not rules.are_known:
         raise RefusedError(
@@ -183,9 +184,10 @@ def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> by
 
 @dataclass(frozen=True)
 class Stream:
-    """The candidates for the questions of `task` in a quiz; calling it draws one by its number.
+    """An endless sequence of candidate questions for `task`, which are drawn by calling it.
 
-    The numbers count from 0. Equal fields always give the same candidates (`keyspace.keyed_index`).
+    The argument is the candidate's number, from 0. Equal fields always give the same candidates
+    (`keyspace.keyed_index`).
     """
 
     task: TaskChoice
@@ -209,8 +211,9 @@ class Stream:
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
     """Return the first `share` different questions of a stream that are not in `asked`.
 
-    Their texts are added to `asked`. If the first 19 * `share` candidates are not enough, further
-    candidates are accepted even if they repeat. Raises RefusedError as `Verifier.draw` does.
+    Their texts are added to `asked`. If the first 19 * `share` candidates are not enough, because
+    the dataset has too few questions, further candidates are accepted even if they repeat. Raises
+    RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():

@@ -56,7 +56,7 @@ class Space(Struct, frozen=True):
     @property
     def questions(self) -> float:
         """How many questions can be asked before the dataset is used up; infinite if it is not used
-        up and no question was drawn twice.
+        up and no question was drawn exactly twice.
 
         If some questions are drawn more often than others, the estimate is too low on average.
         """
@@ -64,10 +64,11 @@ class Space(Struct, frozen=True):
 
     @property
     def at_least(self) -> float:
-        """The lower end of a log-normal 95 % interval of `questions` (Chao, Biometrics 43, 1987).
+        """The lower end of the 95 % interval of `questions`.
 
-        If no question was drawn exactly twice, the number of such questions is taken to be
-        _UNSEEN_PAIRS: the largest expected number that is consistent with seeing none.
+        The interval is log-normal (Chao, Biometrics 43, 1987), or normal if the dataset is used up.
+        If it is not used up and no question was drawn exactly twice, the number of such questions
+        is taken to be _UNSEEN_PAIRS: the largest expected number consistent with seeing none.
         """
         return self._extrapolate(-_Z)
 
@@ -101,7 +102,7 @@ class MeasuredSpace(Space, frozen=True, kw_only=True):
 
 
 class SpaceRecord(Struct, frozen=True):
-    """The content of `spaces.json`: for each dataset, one sample for each measured configuration.
+    """The content of `spaces.json`: for each dataset, the samples of its measured configurations.
 
     Measured are the default, the levels, and the configurations in the package's task mixes
     (`swarm_tasks.starter`). `generator` is the library's name and version.
@@ -118,7 +119,9 @@ def space_record() -> SpaceRecord:
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return the largest sample of a task's configuration in `spaces.json`, None without one.
+    """Return the sample of a task's configuration in `spaces.json`, None if there is none.
+
+    If there are several, it is the one with the most draws.
 
     Raises KeyError for a dataset that is not allowed.
     """
@@ -131,7 +134,7 @@ def find_space(task: TaskChoice) -> Space | None:
 def measure_space(
     dataset: str, config: Config, *, verifier: AnyVerifier, draws: int, seconds: float
 ) -> Space:
-    """Draw questions until the dataset is used up, and return the sample.
+    """Draw questions until the dataset is used up (`Space.used_up`), and return the sample.
 
     At most `draws` questions are drawn, for about `seconds` at most. If the generator hangs, or
     raises at all indices of a batch, the sample ends with what was drawn before.

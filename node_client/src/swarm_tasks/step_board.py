@@ -51,7 +51,7 @@ class StepBoard:
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:
-        """Return the present values of the first `count` steps."""
+        """Return the current values of the first `count` steps, pending or results."""
         return cast(list[float], self.steps[:count].tolist())
 
     def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:

@@ -28,7 +28,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether the verifier hung or failed on the answer, so that its score says nothing."""
+        """Whether the verifier hung or failed on the answer; `score` is then 0 and says nothing."""
         return self.reason in ("timeout", "verifier_error")
 
 
@@ -59,5 +59,5 @@ def read_verdict(value: float) -> Verdict:
 
 
 def read_attempt(value: float, seconds: float) -> Attempt:
-    """Return the attempt for the value of a text; without a verdict if the text was not scored."""
+    """Return the attempt for a text's value and seconds on the board: no verdict if NOT_SCORED."""
     return Attempt(None if value == NOT_SCORED else read_verdict(value), seconds)

@@ -114,7 +114,8 @@ class Verifier:
         of one can be made and belongs to `part`. The child does not get the key.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration has so few
-        questions that none belongs to the part) or VERIFIER_FAILED.
+        questions that none belongs to the part) or VERIFIER_FAILED (as GenerationError if the
+        generator hangs, or raises at all of _DRAW_BATCH indices that are tried together).
         """
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)
@@ -134,7 +135,7 @@ class Verifier:
         """Return the tasks at these positions of keyed streams, the same as `draw` returns.
 
         This is faster than `draw`, because one request to the child asks for many tasks. Raises
-        RefusedError as `draw` does, for the first task that cannot be made.
+        RefusedError as `draw` does if any of the tasks cannot be made.
         """
         for position in positions:
             check_config(position.dataset, position.config)
@@ -165,8 +166,8 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError for a spec for which `question` would raise; callers can then request
-        the other questions again. Raises RefusedError VERIFIER_FAILED if no child can be used.
+        Raises NoQuestionError if one of them cannot be made; callers can then request the others
+        again. Raises RefusedError VERIFIER_FAILED if no child can be used.
         """
         for position, spec in enumerate(specs):
             try:
@@ -218,8 +219,8 @@ class Verifier:
         `rules`, which a season fixes, find the answer in a text. A text that hangs the verifier or
         makes it fail affects only its own verdict.
 
-        Raises RefusedError as `question` does, for the first task that cannot be made; then no
-        verdict is returned at all.
+        Raises RefusedError as `question` does if any of the tasks cannot be made; then no verdict
+        is returned at all.
         """
         results = self._score_batch(batch, rules, until=float("inf"), text_s=self._deadline_s)
         return [[read_verdict(value) for value, _ in group] for group in results]

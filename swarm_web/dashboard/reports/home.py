@@ -70,8 +70,7 @@ def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
     """Return a round's phase, and the time when this phase ends, or None if that is unknown.
 
     The phase is a Round.Phase, or `paused` for a scheduled round of a paused season. The end is
-    known for an open round, and for a scheduled round that waits neither for its season nor for
-    the public beacon.
+    known for an open round, and for a scheduled round that has its questions and is not `paused`.
     """
     if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
         return "paused", None
@@ -121,8 +120,8 @@ class Moves:
     """The most significant change of a node between the season's last two closed rounds.
 
     `mover` is None if no change is significant. `compared` is the number of nodes that were scored
-    in both rounds. `rounds` are the numbers of the rounds, the earlier one first; None before there
-    are two.
+    in both rounds, without untrained and quarantined ones. `rounds` are the numbers of the rounds,
+    the earlier one first; None before there are two.
     """
 
     mover: ScoreChange | None
@@ -192,8 +191,7 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange 
 
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout in the feed, of which one completion is shown: the first right one if there is one,
-    otherwise the first one.
+    """A rollout in the feed, with one of its completions: the first right one, else the first.
 
     `text` is the text of this completion, and `right` is whether it is right.
     """
@@ -208,8 +206,8 @@ class Home:
     """What the home page shows.
 
     `board` has the first LEADERS rows of the season. `connected` is the number of connected nodes.
-    `judged` is the number of answers that count in the window `24h`, unanswered questions included.
-    `pace` is None while it is unknown. `feed` has the newest rollouts.
+    `judged` is the number of questions that count in the window `24h`, answered or not, summed over
+    nodes. `pace` is None while it is unknown. `feed` has the newest rollouts.
     """
 
     board: Leaderboard

@@ -53,7 +53,7 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding; `source` is the folder of its report, None if this site does not publish it."""
+    """A finding; `source` is its report's folder, None if that is not published or not readable."""
 
     finding: LabFinding
     source: ReportFolder | None
@@ -84,9 +84,9 @@ class Grid:
 class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is
-    whether no comparison is pending and every finding is confirmatory and holds; it is False for
-    all questions except `recipe`.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is False
+    for all questions except `recipe`. For `recipe` it is whether there are findings, no comparison
+    is pending, and every finding is confirmatory and as expected.
     """
 
     key: str
@@ -107,9 +107,10 @@ class LabQuestion:
 
     @property
     def grid(self) -> Grid | None:
-        """For the question `map`: its findings about own reward, by experiment and arm.
+        """The findings of the question `map` about cumulative own reward, by experiment and arm.
 
-        None for other questions, and if there are fewer than two experiments or two arms.
+        None for other questions, and if these findings are about fewer than two experiments or two
+        arms.
         """
         found = [each for each in self.found if each.comparison.outcome == "own"]
         arms = list(dict.fromkeys(each.comparison.arm for each in found))
@@ -136,21 +137,21 @@ class LabAnswer:
 
     @property
     def source(self) -> ReportFolder | None:
-        """The folder of the finding's report; None if the report is not published here."""
+        """The folder of the finding's report; None without a finding or a readable report."""
         return self.found.source if self.found else None
 
     @property
     def report(self) -> PublishedReport | None:
-        """The finding's report; None if it is not published here or cannot be read."""
+        """The finding's report; None without a finding or a readable report."""
         return self.source.report if self.source else None
 
 
 @dataclass(frozen=True)
 class ArmRow:
-    """An arm as tables show it: its style, its comparison with the baseline, and the paper's gain.
+    """An arm as tables show it: its style in figures, its gain over the baseline, the paper's gain.
 
-    `found` is None if the arm was not compared, and `paper` None if the paper has no arm of that
-    name.
+    `found` is the comparison with the baseline in cumulative own reward, None for an arm without
+    one, such as the baseline. `paper` is None if the paper has no arm of that name.
     """
 
     arm: LabArm
@@ -178,8 +179,8 @@ def load_published(name: str) -> ReportFolder:
 def read_questions() -> list[LabQuestion]:
     """Return every question, in the order of QUESTIONS, with its findings from the summary.
 
-    A finding's source is the report beside the summary, never a report of that name in another
-    folder. Without a summary there are no findings.
+    The source of a finding is a report in the summary's folder, never a report of the same name in
+    another folder. Without a summary there are no findings.
     """
     return _list_questions(read_summary())
 

@@ -68,12 +68,12 @@ def write_bytes(count: float) -> str:
 
 
 def write_change(found: LabComparison) -> str:
-    """Write an arm's gain, or its difference if it has no gain (the other arm earned nothing)."""
+    """Write an arm's gain, or its difference if there is no gain (the other arm's outcome is 0)."""
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 
 def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
-    """Write the ends of the interval of `write_change`; None without an interval."""
+    """Return the ends of the interval of what `write_change` writes; None if it has no interval."""
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)
     return _write_ends(found.gain_low, found.gain_high, write_gain)
@@ -140,7 +140,7 @@ class CurveDrawing:
 
 
 def draw_report(report: PublishedReport) -> list[CurveDrawing]:
-    """Return a chart for each kind of curve in CURVES that was measured, with all arms."""
+    """Return a chart for each kind of curve in CURVES that at least one arm has."""
     return [
         CurveDrawing(key, words, drawing)
         for key, words in CURVES.items()
@@ -192,7 +192,7 @@ def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
 
 
 def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
-    """Draw an arm's difference from the baseline over rounds, with the band of chance."""
+    """Draw an arm's difference from the baseline over rounds, with the band of `LabOnset`."""
     return TabledChart(
         draw=partial(draw_onset, report, onset),
         columns=[_("Round"), _("Difference"), _("± expected by chance")],
@@ -246,7 +246,7 @@ def chart_cost(report: PublishedReport) -> TabledChart:
 
 
 def draw_curve(report: PublishedReport, key: str) -> TabledChart | None:
-    """Return the chart of a kind of curve in CURVES with all arms; None if it was not measured."""
+    """Return the chart of a kind of curve in CURVES for the arms that have it; None if none has."""
     measured = {arm.name: getattr(arm.curves, key) for arm in report.arms}
     curves: dict[str, LabCurve] = {name: curve for name, curve in measured.items() if curve}
     if not curves:

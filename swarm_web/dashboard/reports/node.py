@@ -50,7 +50,8 @@ class AnswerSpeed:
     """How fast a node's answers arrived in round `number`: `answers` within `milliseconds`.
 
     The time starts when the questions are sent. `training` is the number of completions per second
-    that the node generated between its last two training reports; None if there are not two.
+    that the node generated between its last two training reports; None if there are not two, or no
+    step or no time is between them.
     """
 
     number: int
@@ -79,7 +80,8 @@ class AnswerSpeed:
 def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
     """Return how fast a node answered in the round of its result `last`.
 
-    Returns None if it submitted no answer there.
+    Returns None if the node submitted no answer in that round, or no latency of its answers is
+    known.
     """
     answers = Answer.objects.filter(node=node, question__round=last.round_id)
     found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
@@ -152,9 +154,9 @@ class NodeReport(WithLift):
     untrained, and `ranked` the number of nodes that have a rank. `cells` are the node's results by
     dataset, `scores` its results by round, newest first. `seat` is its seat in the current round,
     and `speed` how fast it answered in the latest round that it has a result for. `signing_keys`
-    are the keys that it has signed with. `delivered_to_others` counts how often its rollouts were
-    delivered to other nodes; None if unknown. `hand_out` says why the node's hand-out weight is not
-    full; None if it is full. `verdict` says whether the node works.
+    are the public keys that it has announced for its signatures. `delivered_to_others` counts how
+    often its rollouts were delivered to other nodes; None if unknown. `hand_out` says why the
+    node's hand-out weight is not full; None if it is full. `verdict` says whether the node works.
     """
 
     node: Node
@@ -211,7 +213,10 @@ def load_node(name: str) -> Node:
 
 
 def read_owner(node: Node) -> str:
-    """Return the name of a node's owner; empty without an owner who has a public profile."""
+    """Return the name of a node's owner.
+
+    Empty without an owner, and if the owner's account is inactive or has no public profile.
+    """
     return public_owner_of(node)
 
 

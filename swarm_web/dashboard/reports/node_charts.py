@@ -43,7 +43,7 @@ PEERS_SINCE = timedelta(days=7)
 def read_span(text: str | None) -> int:
     """Return the number of rounds that a query string requests, by default the smallest of SPANS.
 
-    Raises RequestError for a number that is not in SPANS.
+    Raises RequestError if the text is not one of SPANS.
     """
     spans = {str(span): span for span in SPANS}
     if not text:
@@ -60,11 +60,11 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's scores in its last `span` rounds of a season, pooled as in `draw_node`.
+    """Draw a node's scores in the last `span` rounds of a season that it was scored in.
 
-    `span` is one of SPANS. `base` is the row of an untrained node of the same model, or None; its
-    scores are drawn too. Makes at most two queries, plus one if the season's first round is not
-    cached.
+    They are pooled as in `charts.scores.draw_node`. `span` is one of SPANS. `base` is the row of an
+    untrained node of the same model, or None; its scores are drawn too. Makes at most two queries,
+    plus one if the season's first round is not cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -122,10 +122,10 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the row of an untrained node of the same model, the one that was asked most questions.
+    """Return the leaderboard row of the untrained node of the same model with the most questions.
 
-    None if there is no such node, or if `node` is itself untrained. If the caller has measured the
-    node's `lift`, which contains this row, no query is needed.
+    None if there is no such node, or if `node` is itself untrained. A `lift` that the caller has
+    measured contains this row, so passing it saves a query.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -147,10 +147,10 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The nodes that exchanged rollouts with one node, the nodes with the most rollouts first.
+    """The nodes with which a node exchanged rollouts within PEERS_SINCE, in two lists.
 
-    This node trained on rollouts of the nodes in `taken`. The nodes in `given` trained on rollouts
-    of this node. Both lists cover the last PEERS_SINCE.
+    The node trained on rollouts of the nodes in `taken`, and the nodes in `given` trained on its
+    rollouts. Each list has at most LISTED_PEERS nodes, those with the most rollouts first.
     """
 
     taken: list[Peer]
@@ -166,7 +166,7 @@ def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return at most LISTED_PEERS nodes in each direction, in two queries."""
+    """Return the nodes with which `node` exchanged rollouts in a season, in two queries."""
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
@@ -175,7 +175,7 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
 
 
 def chart_training(steps: Sequence[TrainingPoint]) -> TabledChart:
-    """Draw the training reward and the informative share over steps, given oldest first."""
+    """Draw the training reward and the share of informative rollouts; `steps` are oldest first."""
     return TabledChart(
         draw=partial(draw_training, steps),
         columns=[_("Step"), _("Training reward"), _("Informative share")],
@@ -184,7 +184,7 @@ def chart_training(steps: Sequence[TrainingPoint]) -> TabledChart:
 
 
 def chart_reflection(steps: Sequence[TrainingPoint]) -> TabledChart:
-    """Draw how often completions recheck, hesitate or explore over steps, given oldest first."""
+    """Draw the share of completions with each kind of reflection; `steps` are oldest first."""
     kinds = name_kinds()
     return TabledChart(
         draw=partial(draw_reflection, steps),
@@ -205,9 +205,9 @@ def read_charts(
 ) -> dict[str, TabledChart]:
     """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    `history` has the node's last `span` rounds (one of SPANS), and the scores of `base`, the row of
-    an untrained node of the same model, unless it is None. Makes at most three queries, plus one if
-    the season's first round is not cached.
+    `history` has the last `span` rounds (one of SPANS) that the node was scored in, and the scores
+    of `base`, the row of an untrained node of the same model, unless it is None. Makes at most
+    three queries, plus one if the season's first round is not cached.
     """
     steps = read_steps(node, season)
     return {

@@ -64,7 +64,7 @@ class Card:
 
     @property
     def spread(self) -> RewardSpread:
-        """`right` or `wrong` if all completions are, else `mixed`; only mixed rollouts teach."""
+        """`right` if all completions are right, `wrong` if none is, otherwise `mixed`."""
         solved = self.rollout.solved or 0
         if 0 < solved < self.rollout.total:
             return "mixed"
@@ -115,7 +115,10 @@ class RolloutList:
 
 
 def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
-    """Return the parsed query string of the page. Raises RequestError."""
+    """Return the parsed query string of the page.
+
+    Raises RequestError for an unknown `outcome` and for an invalid cursor `after`.
+    """
     outcome = params.get("outcome", "")
     check_choice("outcome", outcome, FoundCompletions)
     filters = RolloutFilters(
@@ -175,9 +178,10 @@ def load_card(pk: int) -> Card:
 def list_archived(
     *, author: str, learner: str, dataset: str, outcome: str
 ) -> Listing[ArchivedRollout]:
-    """List the archive's rollouts that match, newest first; empty values match all.
+    """List the verified rollouts of the archive that match; an empty argument matches all.
 
-    `author` and `learner` are names of nodes, `outcome` is a value of FoundCompletions.
+    The newest come first. `author` is the name of the node that published the rollout, `learner`
+    the name of a node that trained on it, and `outcome` a value of FoundCompletions.
     """
     filters = RolloutFilters(
         author=author, learner=learner, dataset=dataset, outcome=FoundCompletions(outcome)
@@ -209,7 +213,7 @@ def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
 
 
 def encode_cursor(published_at: datetime, pk: int) -> str:
-    """Return a rollout's key as text: microseconds since the epoch, and the id."""
+    """Return the cursor of the page after a rollout: microseconds since 1970 (UTC), and the id."""
     since_epoch = (published_at - _EPOCH) // timedelta(microseconds=1)
     return encode_numbers(since_epoch, pk)
 
@@ -237,9 +241,10 @@ def decode_cursor(text: str) -> RolloutKey | None:
 
 @dataclass(frozen=True)
 class FlowReport:
-    """Who learned from whom in the hour that begins at `hour`: the strongest links first.
+    """Who learned from whom in the hour that begins at `hour`.
 
-    `picture` draws these links; `is_now` is whether the hour is not over yet.
+    `links` are the pairs of nodes with the most rollouts, at most SHOWN_LINKS, largest first, and
+    `picture` draws them. `is_now` is whether the hour is not over yet.
     """
 
     season: Season | None
@@ -290,7 +295,8 @@ def read_hour(text: str, *, now: datetime) -> datetime:
 def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
     """Return who learned from whom in an hour, in a constant number of queries.
 
-    The report has the SHOWN_LINKS pairs of nodes with the most rollouts.
+    The report has the pairs of nodes with the most rollouts in the shown season, at most
+    SHOWN_LINKS.
     """
     season = shown_season()
     links = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []

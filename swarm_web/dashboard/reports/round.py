@@ -68,12 +68,12 @@ class RulingLine:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """The items of `changes`, for templates: there, a key can hide a dictionary's method."""
+        """The items of `changes` for templates, where `changes.items` could mean a key `items`."""
         return list(self.changes.items())
 
 
 def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
-    """Return rulings in words, in the given order."""
+    """Return a RulingLine for each ruling, in the given order."""
     return [
         RulingLine(
             action=ruling.action,
@@ -101,9 +101,9 @@ def advise(reason: str) -> str:
 class QuestionReport:
     """A revealed question, with the number of nodes that solved it.
 
-    `seated` nodes were scored in the round. The question counts for `counted` of them: for all, or
-    for none if an answer to it could not be graded in time. `solved` of the `counted` nodes solved
-    it.
+    `seated` nodes were scored in the round. The question counts for `counted` of them, and `solved`
+    of these nodes solved it. It counts for all `seated` nodes, or for none if an answer to it that
+    was not postponed could not be graded in time.
     """
 
     question: Question
@@ -118,7 +118,7 @@ class QuestionReport:
 
     @property
     def share(self) -> float | None:
-        """The share of nodes that solved the question, in [0, 1]; None if it counts for no node."""
+        """The share of the `counted` nodes that solved it, in [0, 1]; None if `counted` is 0."""
         return self.solved / self.counted if self.counted else None
 
 
@@ -156,9 +156,11 @@ class Lead:
 class RoundReport:
     """What pages and API show of a round; before it closes, `questions` is empty and `lead` None.
 
-    `seen_before` of its `question_count` questions had been asked in earlier rounds of the season.
-    `seats` nodes have a seat in the round, and `completed` of them answered every question. A round
-    that became void after it closed keeps its revealed questions, and loses its scores and lead.
+    `seen_before` of its `question_count` questions repeat an earlier question, of the same round or
+    of an earlier round of the season. `seats` nodes have a seat in the round, and `completed` of
+    them answered every question. `lead` is None also if all scored nodes are untrained or
+    quarantined. A round that became void after it closed keeps its revealed questions, and loses
+    its scores and lead.
     """
 
     round: Round
@@ -189,7 +191,7 @@ class RoundReport:
     def scores(self) -> list[Score]:
         """All scores, best first; none unless the round is closed.
 
-        They may be thousands, so pages read a `Sheet` instead.
+        There may be thousands, so pages read a part of them (`reports.answers.Sheet`).
         """
         return list(scores_of(self.round).defer("answered", "solved"))
 
@@ -224,8 +226,8 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
     """Return the round of that number, whose questions are public.
 
     They are public once the round has closed, even if it became void later. Raises Http404 if there
-    is no such round, and RequestError while it is sealed. The error names `status_at`, an address
-    that shows the round's phase.
+    is no such round, and RequestError if its questions are not public. The error names `status_at`,
+    an address that shows the round's phase.
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
@@ -242,7 +244,8 @@ def read_edition(judge_round: Round) -> RoundEdition:
     """Return the version of the API's response for a revealed round, without reading its scores.
 
     After a round has closed, the response changes only with a ruling about the round or about any
-    of its nodes, or with a release (CLIENT_VERSION). Any ruling changes the version.
+    of its nodes, or with a new version of the software (CLIENT_VERSION). The returned version
+    changes with any ruling.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()

@@ -23,7 +23,7 @@ NEWEST_FIRST = Keyset("-number")
 
 @dataclass(frozen=True)
 class RoundLine:
-    """A round in the list; `summary` is None unless the round is closed."""
+    """A round in the list; `summary` is None unless the round is closed and has one."""
 
     round: Round
     summary: RoundSummary | None

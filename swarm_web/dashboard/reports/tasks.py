@@ -55,7 +55,7 @@ class AskedQuestion:
 
     @property
     def share(self) -> float:
-        """The share of nodes that solved it, in [0, 1]."""
+        """The share of the `counted` nodes that solved the question, in [0, 1]."""
         return self.solved / self.counted
 
 
@@ -65,9 +65,11 @@ class TaskLine:
 
     `weight` is its share of the season's questions, in [0, 1]. `rungs` are the levels on which
     nodes may train, None if the dataset is not on the allow-list; `rungs.home` is the index of the
-    season's own level. `example` is the dataset's newest revealed question, empty without one.
-    `rates` are the shares of right answers by arm, over the last rounds. `informative` is the share
-    of its archived rollouts that have both right and wrong completions; None without rollouts.
+    season's own level. `example` is the dataset's newest question in the last LATEST_ROUNDS closed
+    rounds, empty if there is none. `rates` are the shares of right answers in these rounds, by arm;
+    arms without answers are left out. `informative` is the share of the dataset's rollouts that
+    have both right and wrong completions, among the LATEST_ROLLOUTS newest rollouts of the season
+    that are archived and verified; None if none of these is of the dataset.
     """
 
     dataset: str
@@ -80,7 +82,7 @@ class TaskLine:
 
     @property
     def config(self) -> dict[str, ConfigValue]:
-        """The season's settings of the dataset that differ from the generator's defaults."""
+        """The season's settings of the dataset; all others have the generator's defaults."""
         return self.choice.config
 
     @property

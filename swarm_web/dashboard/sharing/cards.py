@@ -59,9 +59,9 @@ def measure(text: str, px: int, *, weight: str = "regular") -> float:
 def fit_font(
     text: str, *, weight: str, px: int, min_px: int, width: float
 ) -> ImageFont.FreeTypeFont:
-    """Return the font in the largest size from `px` down to `min_px` at which a text fits a width.
+    """Return the font in the largest of the sizes `px`, `px` - 2, … at which a text fits a width.
 
-    If none fits, its size is `min_px`.
+    If no size down to `min_px` fits, the size is `min_px`.
     """
     sizes = range(px, min_px - 1, -2)
     fitting = (size for size in sizes if measure(text, size, weight=weight) <= width)

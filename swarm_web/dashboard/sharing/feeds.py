@@ -40,7 +40,10 @@ class ClosedRounds(Feed[Round, None]):
         return f"Round {item.number} of {item.season.name}"
 
     def item_description(self, item: Round) -> str:
-        """Return how many nodes were scored, and the best and median score of trained ones."""
+        """Return how many nodes were scored, and the best and median score of trained ones.
+
+        If no trained node was scored, the text says only that.
+        """
         summary: RoundSummary | None = getattr(item, "summary", None)
         if summary is None or summary.median is None or summary.best is None:
             return "No trained node was scored."

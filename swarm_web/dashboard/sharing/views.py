@@ -27,14 +27,14 @@ ICON_CACHE_S = 86_400
 
 @require_safe
 def node_badge(request: HttpRequest, name: str, suffix: str) -> HttpResponse:
-    """Return a node's badge, as JSON for shields.io or as SVG."""
+    """Return a node's badge: JSON for shields.io if `suffix` is `json`, otherwise SVG."""
     facts = _read_node(name)
     return _answer(request, facts, lambda: _draw_badge(request, make_node_badge(facts), suffix))
 
 
 @require_safe
 def site_badge(request: HttpRequest, suffix: str) -> HttpResponse:
-    """Return the site's badge, as JSON for shields.io or as SVG."""
+    """Return the site's badge: JSON for shields.io if `suffix` is `json`, otherwise SVG."""
     facts = read_site_facts(now=timezone.now())
     return _answer(request, facts, lambda: _draw_badge(request, make_site_badge(facts), suffix))
 

@@ -137,8 +137,8 @@ def lift_cell(lift: Lift | None) -> SafeString:
 def part_cell(line: BoardLine) -> SafeString:
     """Write a table cell: the share of the window's rounds in which a node was scored.
 
-    The cell's tooltip names how many rounds the node was scored in, and how many it missed. If the
-    share is unknown, the cell has a dash.
+    The cell's tooltip names how many rounds the node was scored in and, if it missed any, how many
+    it missed. If the window has no round, the cell has a dash.
     """
     label, rounds = _("of the rounds"), line.row.rounds
     if line.took_part is None:

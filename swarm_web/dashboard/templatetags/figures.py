@@ -31,9 +31,9 @@ _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 def figure_writer() -> Callable[[str], str]:
     """Return a function that prepares a formatted number for text in the active language.
 
-    In languages written from right to left it adds marks that keep the number's parts in order;
-    HTML elements could not be used in titles and labels. Looking up the direction takes time: call
-    this once, and use the function for all numbers of a page.
+    In languages written from right to left, it adds characters that keep the number's parts in
+    order, because titles and labels cannot contain HTML elements for that. Looking up the direction
+    takes time: call this once, and use the function for all numbers of a page.
     """
     return _isolate if get_language_bidi() else str
 
@@ -48,7 +48,7 @@ def _figure(text: str) -> str:
 
 @register.filter
 def share(value: float | str | None) -> str:
-    """Write a fraction of one with three decimals and no leading zero: `.347`."""
+    """Write a fraction of one with three decimals, such as `.347`; a dash if missing."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(write_share(value))
@@ -61,7 +61,7 @@ def write_share(fraction: float) -> str:
 
 @register.filter
 def percent(value: float | str | None) -> str:
-    """Write a fraction of one as whole percents: `35 %`."""
+    """Write a fraction of one as whole percents, `35 %`; a dash if missing."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(f"{value:.0%}".replace("%", "\u202f%"))
@@ -69,7 +69,10 @@ def percent(value: float | str | None) -> str:
 
 @register.filter
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
-    """Write an interval of fractions of one, such as .311 to .384, with an en dash between."""
+    """Write an interval of fractions of one, such as .311 to .384, with an en dash between.
+
+    A dash if an end is missing.
+    """
     low, high = bounds or (None, None)
     return NONE if low is None or high is None else _figure(write_interval(low, high))
 
@@ -93,7 +96,10 @@ def write_value(cell: Value) -> str:
 
 @register.filter
 def ranks(bounds: tuple[int, int] | None) -> str:
-    """Write a rank range: two numbers with an en dash, or one if best and worst are the same."""
+    """Write a rank range: two numbers with an en dash, or one if best and worst are the same.
+
+    None is a dash.
+    """
     if bounds is None:
         return NONE
     best, worst = bounds
@@ -102,7 +108,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
 
 @register.filter
 def points(difference: float | str | None) -> str:
-    """Write a difference of fractions of one in points (hundredths), with its sign: `+12.3`."""
+    """Write a difference of fractions of one in points (hundredths), `+12.3`; a dash if missing."""
     if not isinstance(difference, (int, float)):
         return NONE
     rounded = round(100 * difference, 1)
@@ -112,7 +118,7 @@ def points(difference: float | str | None) -> str:
 
 @register.filter
 def points_interval(bounds: tuple[float, float] | None) -> str:
-    """Write an interval of differences in points: `+1.0 to +4.2`."""
+    """Write an interval with its ends as by `points`, `+1.0 to +4.2`; a dash if missing."""
     if not bounds:
         return NONE
     return _("%(low)s to %(high)s") % {"low": points(bounds[0]), "high": points(bounds[1])}
@@ -120,7 +126,7 @@ def points_interval(bounds: tuple[float, float] | None) -> str:
 
 @register.filter
 def p_value(probability: float | str | None) -> str:
-    """Write a p-value with three decimals, `.031`, or as `< .001`."""
+    """Write a p-value with three decimals, `.031`, or as `< .001`; a dash if missing."""
     if not isinstance(probability, (int, float)):
         return NONE
     return _figure("< .001") if probability < SMALLEST_P else share(probability)
@@ -140,7 +146,10 @@ def grouped(count: float) -> str:
 
 @register.filter
 def seconds(milliseconds: int | str | None) -> str:
-    """Write milliseconds as seconds, `1.4 s`: with one decimal below a minute, else with none."""
+    """Write milliseconds as seconds, `1.4 s`: with one decimal below a minute, else with none.
+
+    A missing value is a dash.
+    """
     return _figure(write_seconds(milliseconds)) if isinstance(milliseconds, int) else NONE
 
 

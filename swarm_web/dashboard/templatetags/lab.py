@@ -31,19 +31,19 @@ for _name in ("gain", "amount", "bytes", "change"):
 
 @register.filter
 def change_interval(found: LabComparison) -> str:
-    """Write the interval of a comparison's gain or difference: `+60 % to +120 %`."""
+    """Write the interval of what `write_change` writes, `+60 % to +120 %`; a dash without one."""
     return _join(amounts.write_change_ends(found))
 
 
 @register.filter
 def gain_interval(after: LabGainAfter) -> str:
-    """Write the interval of a gain: `+60 % to +120 %`."""
+    """Write the interval of a gain that has one: `+60 % to +120 %`."""
     return _join((amounts.write_gain(after.gain_low), amounts.write_gain(after.gain_high)))
 
 
 @register.filter
 def estimate_interval(estimate: LabEstimate | None) -> str:
-    """Write the interval of a mean: `12.1 to 16`."""
+    """Write the interval of a mean, `12.1 to 16`; a dash if there is none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return NONE
     return _join((amounts.write_amount(estimate.low), amounts.write_amount(estimate.high)))

@@ -31,7 +31,10 @@ async def get_round(session: Session, message: RequestRound) -> RoundState:
 
 
 async def offer_questions(session: Session, message: RequestQuestions) -> QuestionsOffered:
-    """Give the node its seat in the round, and return the round's prompts."""
+    """Record that the node requested a round's questions, and return them.
+
+    Raises RefusedError if the round is not open, or if the node connected too late for it.
+    """
     season = await session.shared.season.get()
     if season is not None:
         # If the season began after the hello, the arm is drawn before the first question.

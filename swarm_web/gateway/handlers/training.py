@@ -42,9 +42,11 @@ class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
 
 
 async def publish_rollouts(session: Session, message: PublishRollouts) -> RolloutsPublished:
-    """Add the rollouts that the season's rules allow to the pool; return which were rejected.
+    """Add rollouts to the pool; return how many were accepted, and which were rejected and why.
 
-    All are rejected if the node is isolated and the season does not let isolated nodes publish.
+    Rejected are rollouts that the season's rules do not allow and copies of rollouts in the pool,
+    and all rollouts of an isolated node if the season does not let isolated nodes publish. Raises
+    RefusedError if no season is running.
     """
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
@@ -129,7 +131,7 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
 
 
 async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRollouts:
-    """Draw rollouts of other parties for a node.
+    """Return at most as many rollouts of other parties as requested, drawn from the pool.
 
     Raises RefusedError if no season is running, the node is not in the swarm arm, or the season
     does not allow the strategy.

@@ -102,8 +102,8 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 def send_test(channel: Channel, *, now: datetime) -> None:
     """Queue a test message, for which there is only one attempt.
 
-    If the channel is failing, its pause ends, so that the test is sent soon. Raises RequestError if
-    the account has queued MAX_TESTS tests in the last TESTS_PERIOD_S seconds.
+    If the channel's latest attempt failed, its pause ends now, so that the test is sent soon.
+    Raises RequestError if the account has queued MAX_TESTS tests in the last TESTS_PERIOD_S.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

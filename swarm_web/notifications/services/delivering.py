@@ -25,7 +25,11 @@ _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_at
 
 
 def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
-    """Lease due messages of up to `limit` channels, one for each, and return them to be sent."""
+    """Return due messages of up to `limit` channels, one for each, ready for sending.
+
+    Each is leased: no other call returns a message of the same channel until LEASE has passed or
+    the outcome of this attempt is recorded. The attempts count as started.
+    """
     with transaction.atomic():
         due = Channel.objects.filter(
             Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
@@ -54,10 +58,10 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
-    """Record the outcomes of attempts, and switch off channels that have failed for too long.
+    """Record the outcomes of attempts; switch off channels that are gone or failed for too long.
 
-    A failed message is due again after a pause until MAX_ATTEMPTS. Outcomes of messages that were
-    leased again or dropped in the meantime are ignored.
+    A failed message is due again after a pause, up to MAX_ATTEMPTS attempts (a test message: one).
+    Outcomes of messages that were leased again or dropped in the meantime are ignored.
     """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:

@@ -32,9 +32,9 @@ Channels = Mapping[int, Sequence[Channel]]
 def notice_silences(*, before: datetime, now: datetime) -> int:
     """Queue messages about nodes last seen before `before`, but at most a day before it.
 
-    Nodes whose client closed the connection on purpose (goodbye), blocked nodes, and nodes whose
-    silence was handled by an earlier call are left out. Returns how many nodes this call handled:
-    at most BATCH, and 0 when none is left.
+    Left out are nodes whose owner has no channel for this event, nodes whose client closed the
+    connection on purpose (goodbye), blocked nodes, and nodes whose silence an earlier call handled.
+    Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """
     with transaction.atomic():
         nodes = list(_new_silences(before=before, now=now)[:BATCH])
@@ -146,9 +146,9 @@ def describe_node(node: Node) -> dict[str, str]:
 
 
 def update_watch(*, now: datetime) -> Watch:
-    """Continue the watch, a period without an outage, store it in Redis, and return it.
+    """Return the watch (a period without an outage), updated to `now` and stored in Redis.
 
-    If Redis has lost it, or another version of the site stored it in another format, the watch
+    If Redis has lost the watch, or another version of the site stored it in another format, it
     restarts, so silent nodes are reported later.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())

@@ -21,8 +21,8 @@ _IN_USE = timedelta(days=30)
 def notice_minimum(*, now: datetime) -> int:
     """Queue messages to owners of nodes whose client is older than the current or next minimum.
 
-    Each channel gets one message for each minimum version. One call handles one batch. Returns how
-    many messages it queued: 0 when all have been queued.
+    Nodes not seen for 30 days and blocked nodes are ignored. Each channel gets one message for each
+    minimum version. Returns how many messages this call queued; 0 when none is left.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION

@@ -25,11 +25,12 @@ ROUND_PAUSES = {
 
 
 def notice_rounds(*, now: datetime) -> int:
-    """Queue messages about the oldest round that needs them, for one batch of channels.
+    """Queue messages about one closed round, for a batch of channels of owners with scored nodes.
 
-    A channel gets one message with the scores of all nodes of its owner. It gets none if the round
-    that its last message was about closed less than its kind's ROUND_PAUSES earlier. Returns how
-    many channels were processed, also if they got no message: 0 when all rounds are done.
+    It is the oldest round of the last hour with such channels left. A channel gets one message with
+    the scores of all its owner's nodes, or none if its last message was about a round that closed
+    shortly before: less than the time in ROUND_PAUSES for its kind. Returns how many channels were
+    processed, also if they got no message: 0 when no round is left.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

@@ -14,8 +14,9 @@ class Conduct(models.Model):
 
     Web processes add to these totals of the season: `refused` (rollouts that do not belong to the
     season and unreadable messages), `copies`, `hurried` (messages over the rate limit) and `floods`
-    (connections closed because the node continued to send). A worker adds spot checks to `checked`
-    and `worthless`. Both set `pending`, which means that there is evidence to evaluate.
+    (connections closed because the node continued to send). A worker counts spot checks in
+    `checked`, and those of worthless rollouts in `worthless`. `pending` means that one of these
+    totals has changed since the last evaluation.
 
     `sent_window` is {"since", "published", "refused", "copies", "hurried", "floods"}: the totals
     when the window of messages began. `check_window` is {"since", "worthless", "declared",
@@ -23,8 +24,10 @@ class Conduct(models.Model):
     begun is empty. Keys that older versions did not write may be missing.
 
     `charge`, `bad`, `total` and `allowed` describe the last finding, and `findings` counts the
-    findings of the season. `since` is when the level was set, and `until` when it rises. `pinned`
-    means that an operator set the level; the rules do not change it.
+    findings of the season. When an operator sets the level, `bad`, `total` and `findings` become 0,
+    and `charge` becomes OPERATOR, or empty if the full level is restored without pinning it.
+    `since` is when the level last changed or was set by an operator, and `until` when it rises
+    (None: not by itself). `pinned` means that only an operator can change the level, not the rules.
     """
 
     class Level(models.TextChoices):

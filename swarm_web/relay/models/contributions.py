@@ -17,7 +17,7 @@ class Contribution(models.Model):
     Of the rollouts that the node declared informative, our verifier scored `declared_checked`, and
     found `declared_false` of them not informative. `window_checked` and `window_false` are the same
     counts for the latest checks only, which decide whether the node's declarations count
-    (`relay.trust`). While `declarations_lapsed_at` is set, they do not count.
+    (`relay.trust`). While `declarations_lapsed_at` is set, the declarations do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")

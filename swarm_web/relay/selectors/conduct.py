@@ -7,7 +7,7 @@ from swarm_web.relay.models import Conduct
 
 
 def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
-    """Return a node's conduct in a season; None if there is no evidence about the node."""
+    """Return a node's conduct in a season; None if nothing is recorded about it."""
     return Conduct.objects.filter(node=node, season=season_id).first()
 
 
@@ -21,9 +21,9 @@ def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
 
 
 def count_held(season_id: int) -> dict[tuple[str, str], int]:
-    """Return how many nodes have a lowered or withheld hand-out weight.
+    """Return the numbers of nodes whose hand-out weight is below full, by reason and level.
 
-    The numbers are by reason and weight: (Conduct.Charge, Conduct.Level).
+    The keys are values of (Conduct.Charge, Conduct.Level); pairs without nodes are left out.
     """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     counted = held.values_list("charge", "level").annotate(nodes=Count("pk"))

@@ -34,8 +34,8 @@ _SOURCE_RETENTION = timedelta(days=7)
 def store_samples() -> int:
     """Move up to _STORE_BATCH waiting samples from Redis to the archive.
 
-    Returns how many readable ones were taken, 0 if none waits. Samples of deleted nodes are
-    dropped, and so are rollouts that the archive already has.
+    Returns how many readable ones were taken. Of these, samples of deleted nodes and rollouts that
+    the archive already has are dropped.
     """
     samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.

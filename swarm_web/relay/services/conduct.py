@@ -64,7 +64,7 @@ def evaluate_conduct(*, now: datetime) -> int:
     """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
 
     These are nodes with new evidence, and nodes whose hand-out weight is due to rise. Nodes whose
-    weight an operator has set are left out. Afterwards all weights of the season are published to
+    level an operator has pinned are left out. Afterwards all weights of the season are published to
     Redis, even unchanged ones: Redis may have lost them, or a worker may have crashed before it
     published them.
     """

@@ -302,11 +302,11 @@ def _record_learners(
 
 
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
-    """Subtract the credits for these rollouts from their authors' totals; call in a transaction.
+    """Subtract these rollouts' credits from their authors' `Contribution.used_by_others`.
 
-    Pass a rollout only once, ever: each call subtracts its credits again. Credits over the limit
-    for two owners (`relay.pairs`) are subtracted too, although they were not added; a total stays
-    at least 0. Rows of `Exchange` are not changed.
+    Call it in a transaction, and pass a rollout only once, ever: its credits are subtracted each
+    time. Credits over the limit of a pair (`relay.pairs`) are subtracted too, although they were
+    not added; a total stays at least 0. Rows of `Exchange` are not changed.
     """
     for row in refuted:
         if row.learned_by:

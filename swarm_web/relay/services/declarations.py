@@ -40,9 +40,9 @@ def check_declarations(
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
     Returns how many rollouts were taken off the queue, not counting those that had been taken off
-    before; 0 without a running season. Rollouts of other seasons are dropped, and so are the
-    rollouts that are left when `is_late` returns True, because a question that hangs the generator
-    takes seconds.
+    before; 0 without a running season. Rollouts of other seasons are dropped unchecked. Once
+    `is_late`, called before each check, returns True, the remaining rollouts are dropped too: a
+    question that hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:
@@ -69,10 +69,10 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Let the lapsed declarations of these nodes count again; return the number of such nodes.
+    """Let lapsed declarations of these nodes count again; return how many nodes had lapsed ones.
 
-    Web processes learn of it from the worker's next results. They then remove these
-    nodes' earlier rollouts from the pool.
+    When the worker next publishes its results, web processes learn of it, and remove these nodes'
+    earlier rollouts from the pool.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0

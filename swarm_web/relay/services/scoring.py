@@ -17,8 +17,8 @@ def score_completions(
 ) -> tuple[str, list[Verdict]]:
     """Return the regenerated question and a verdict for each text.
 
-    Raises RefusedError TASK_FOREIGN if the question class is not training, and the refusals of the
-    verifier.
+    Raises RefusedError TASK_FOREIGN if the question does not belong to the training part of the
+    keyspace, and the errors of `verifier.question` and `verifier.score`.
     """
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it too.
@@ -28,10 +28,11 @@ def score_completions(
 
 
 def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
-    """Return what our verifier finds about a rollout; None if the verifier itself failed.
+    """Return what our verifier finds about a rollout; None if no verifier child can be used.
 
-    `declared` is not set. A rollout is worthless if receivers would drop it: its question is the
-    judge's or cannot be generated, or the verifier hangs or fails on a completion.
+    `declared` is left False. A rollout is `worthless` if receivers would drop it: its question does
+    not belong to the training part or cannot be generated, or the verifier hangs or fails on one of
+    its completions.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)

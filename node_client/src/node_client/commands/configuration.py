@@ -43,7 +43,7 @@ def show(
 def init(
     out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
 ) -> None:
-    """Write a new file with all settings, commented out, each with its help."""
+    """Write a new file with all settings but secrets, commented out, each with its help."""
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(write_template())
@@ -84,7 +84,10 @@ def render_settings(choices: SettingChoices) -> Table:
 
 
 def write_template() -> str:
-    """Return a swarm-node.toml with all settings except secrets, commented out, with their help."""
+    """Return the text of a swarm-node.toml with every setting commented out, below its help.
+
+    Secrets are left out, and so is `config`, the path of the file itself.
+    """
     parts = ["# Settings of swarm-node. Command line and environment have priority.\n"]
     for heading, group in panels().items():
         parts.append(f"\n# {heading}\n")

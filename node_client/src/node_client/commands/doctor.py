@@ -101,7 +101,7 @@ def check_disk(folder: Path) -> DoctorCheck:
 
 
 def check_verifier() -> DoctorCheck:
-    """Let the verifier draw a task and score an answer; warn if it lacks protections here."""
+    """Let the verifier draw a task and score an answer; warn if its child lacks protections."""
     choice = STARTER_TASKS[0]
     try:
         with Verifier() as verifier:
@@ -127,9 +127,9 @@ def check_verifier() -> DoctorCheck:
 
 
 def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> DoctorCheck:
-    """Check that a model can be loaded, and generates an answer.
+    """Check that a model can be loaded and can generate text.
 
-    `gpu_fraction` is the part of the GPU's memory that it may use, None for all.
+    `gpu_fraction` is the part of the GPU's memory that the model may use, None for all.
     """
     try:
         limit_memory(device, gpu_fraction)

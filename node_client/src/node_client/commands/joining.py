@@ -29,7 +29,7 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 
     Prints a code and waits until a person has approved it on the site, for a new node or for one
     that they own; an `anonymous` node needs no approval. Raises NodeError when the site gives no
-    token, or when the token saved before is the only one of an anonymous node.
+    token, or when the new token would replace that of an anonymous node, which would be lost.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 

@@ -107,8 +107,8 @@ def read_status(choices: SettingChoices) -> list[Status]:
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
     """Return a line for each node that is not running, or made no step in the time `within`.
 
-    A paused node gets no line, nor does a running base node, nor one that started less than
-    `within` ago. Raises SettingsError when a state folder cannot be read.
+    A paused node gets no line, nor does a running base node, nor one that started or ended a pause
+    at most `within` ago. Raises SettingsError when a state folder cannot be read.
     """
     found = []
     for state in folders:

@@ -18,7 +18,7 @@ class ChatModel(Protocol):
     """A model to chat with, which remembers the conversation."""
 
     def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
-        """Answer a question; `on_text` receives the text in pieces."""
+        """Answer a question; `on_text` receives the answer in pieces."""
 
     def reset(self) -> None:
         """Clear the conversation."""

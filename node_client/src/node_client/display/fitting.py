@@ -48,7 +48,7 @@ class PanelRow:
     """A row of the panel. `_CUTS` refers to rows by `name`.
 
     If `label` is None, the text has the full width. Otherwise it is in the column beside the
-    labels, also if `label` is empty.
+    labels, even if `label` is empty.
     """
 
     name: str

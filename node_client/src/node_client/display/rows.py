@@ -39,7 +39,7 @@ CONTINUATIONS = frozenset({"curve", "fix"})
 
 
 def list_rows(view: NodeView, *, now: datetime) -> Iterator[tuple[str, Text]]:
-    """Yield the name and the text of each row that is not empty."""
+    """Yield the name and the text of each row of the panel whose text is not empty."""
     rows: tuple[tuple[str, Text | str], ...] = (
         ("node", _node(view)),
         ("model", f"{fold_line(view.model)} · {view.parameters:,} parameters · {view.device}"),

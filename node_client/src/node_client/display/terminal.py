@@ -7,14 +7,14 @@ LOG_CHARS = 1000
 
 
 def clean(text: str) -> str:
-    """Return a text without control characters, except line breaks and tabs."""
+    """Return a text without its unprintable characters, except line breaks and tabs."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
 def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
     """Return a text as one line; one of more than `limit` characters is cut, with an ellipsis.
 
-    Control characters become spaces, and each run of white space becomes one space.
+    Unprintable characters become spaces, and each run of white space becomes one space.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())

@@ -27,16 +27,17 @@ class NodeView:
     """One node's state for its owner. Most `show_...` methods emit an event to all `listeners`.
 
     `clock_ahead_s` is the coordinator's clock minus ours, in seconds; `offline_since` is the time
-    on the monotonic clock when the connection was lost, None while there is one. `totals` are the
+    on the monotonic clock when the connection was lost, None while connected. `totals` are the
     node's totals in this season, `lifetime` its totals in all runs and seasons. `curve` has the
     training rewards of the latest steps, `report` is the report of the latest step, and `held_out`
     is the latest score on the held-out set. `answered` counts, by round number, the answers that
-    the judge has stored, earlier runs included. `finished_round` is the latest round that is no
-    longer open, `skipped_round` the number of the latest round that had opened before this node
-    joined. `published` counts the rollouts that the pool accepted since the client started; the sum
-    of `published` and `published_before`, which may be negative, counts the rollouts of this
-    season. `unpublished` counts the rollouts that a full queue dropped unsent. `upgrade` is the
-    warning that this client will be refused soon.
+    the judge has stored, earlier runs included. `finished_round` is the latest round that this
+    client saw open and that is no longer open, `skipped_round` the number of the latest round that
+    this node may not answer because it joined after the opening. `published` counts the rollouts
+    that the pool accepted since the client started. `published_before` is the number to add for the
+    rollouts of this season, negative if some of `published` were of an earlier one. `unpublished`
+    counts the rollouts that a full queue dropped unsent. `upgrade` is the warning that this client
+    will be refused soon.
     """
 
     model: str
@@ -132,7 +133,7 @@ class NodeView:
         self.totals = None
 
     def show_season(self, season: SeasonInfo | None) -> None:
-        """Show the season's rules; if the season is another one, clear the standing."""
+        """Show the season's rules, None without a season; if a season ended, clear its standing."""
         previous, self.season = self.season, season
         if previous is not None and (season is None or season.name != previous.name):
             self.standing = None

@@ -28,7 +28,7 @@ def find_base(name: str) -> str:
 
 
 def make_bases(experiment: Experiment, *, console: Console) -> None:
-    """Create the on-demand bases of an experiment that do not exist yet.
+    """Create those bases of an experiment that are made on demand and do not exist yet.
 
     Of several processes that need the same base, one creates it and the others wait.
     """

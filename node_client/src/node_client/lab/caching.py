@@ -73,7 +73,7 @@ class CachingVerifier(Verifier):
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        A task's verdicts are cached for its whole list of texts: another list is scored again.
+        Verdicts are cached by rules, task and whole list of texts, not by single text.
         """
         keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
         missing = [position for position, key in enumerate(keys) if key not in self._verdicts]

@@ -76,7 +76,10 @@ def estimate(experiment: Experiment) -> RunCost:
 
 
 def write_half_billion(folder: Path) -> Path:
-    """Write a model of Qwen2.5-0.5B's shape with random weights, and the demo's tokenizer."""
+    """Write a model of Qwen2.5-0.5B's shape, with random weights, to `folder`; return `folder`.
+
+    Its tokenizer is the demo's.
+    """
     tokenizer = build_tokenizer()
     ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
     torch.manual_seed(0)

@@ -70,9 +70,9 @@ def drawdown(level: Floats) -> float:
 
 
 def wobble(level: Floats) -> float:
-    """Return the standard deviation of the level's changes divided by the level's mean.
+    """Return the standard deviation of the changes between successive values, divided by the mean.
 
-    0 if the mean is 0.
+    `level` has the values. 0 if their mean is 0.
     """
     mean = float(level.mean())
     return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0

@@ -41,9 +41,10 @@ class Poisoner:
     claimed: float | None = None
 
     def step(self, number: int) -> None:
-        """Take rollouts from the pool, and publish copies with their right completions poisoned.
+        """Draw rollouts from the pool, and publish poisoned rollouts of the same questions.
 
-        `number` is the round.
+        A rollout without a right completion is left out, and so is one whose right completions are
+        all planted already. `number` is the round.
         """
         size = self.season.local + self.season.external
         poisoned = [
@@ -89,5 +90,5 @@ class Poisoner:
 
 
 def poisoned_share(texts: Sequence[str]) -> float:
-    """Return the share of texts that contain PLANTED; there is at least one text."""
+    """Return the share of texts that contain PLANTED; `texts` must not be empty."""
     return sum(PLANTED.strip() in text for text in texts) / len(texts)

@@ -46,7 +46,10 @@ class LabPool:
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts; its earlier ones that are `rounds` rounds old are removed."""
+        """Add a node's rollouts; remove its earlier ones that are `rounds` rounds old or older.
+
+        `informative` has the ids of the rollouts that the node declares informative.
+        """
         declared = set(informative)
         self._pooled = [
             each

@@ -20,7 +20,7 @@ RERUN_FIX = "Remove the file, and run the experiment again: the other runs are k
 
 
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
-    """The first line, which identifies the run.
+    """The first line of a run's file, which identifies the run.
 
     `design` is a fingerprint of the experiment and the arm (`lab.runs.header_of`).
     """

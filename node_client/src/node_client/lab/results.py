@@ -46,10 +46,11 @@ class ResultsError(NodeError):
 class RunData:
     """One run. Arrays are (rounds, training nodes), with the values of `RoundRecord`.
 
-    `informative_in_set` is the number of informative rollouts in a node's training set. `held_out`
-    has a row for each of `held_out_rounds`. `sent` and `received` are bytes; they are 0 for
-    isolated nodes, and in an arm whose nodes draw only their own rollouts. `file` is the name of
-    the uncompressed file, and `sha256` the hash of its lines.
+    Rows begin with round 1, except in `held_out`, which has a row for each of `held_out_rounds`.
+    `informative_in_set` is the number of informative rollouts in a node's training set. `sent`
+    and `received` are bytes; they are 0 for nodes that train on no rollouts of others: isolated
+    ones, and those of an arm whose nodes draw only their own. `file` is the name of the
+    uncompressed file, and `sha256` the hash of its lines.
     """
 
     seed: int
@@ -72,7 +73,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class ArmData:
-    """One arm: its nodes that train, in order, and its runs by seed."""
+    """One arm: the plans of its nodes that train, in order, and its finished runs by seed."""
 
     arm: ExperimentArm
     design: str
@@ -104,8 +105,10 @@ class ExperimentResults:
 def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
-    Raises SettingsError, UnreadableRunError, or ResultsError if the runs do not belong in one
-    report or nothing can be compared yet.
+    Raises SettingsError if `experiment.toml` cannot be read or is invalid, UnreadableRunError if a
+    finished run is damaged, of another design or without what a report needs, and ResultsError if
+    the runs do not belong in one report, or no seed is finished in the baseline and in every other
+    arm with finished runs.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)

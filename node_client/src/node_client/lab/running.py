@@ -39,14 +39,17 @@ _signals: WorkerSignals | None = None
 
 
 def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
-    """Return every run, seed by seed, so that all arms progress equally."""
+    """Return every run of an experiment, finished or not.
+
+    Runs are ordered by seed and then by arm, so that all arms progress equally.
+    """
     return [Run(folder, arm, seed) for seed in experiment.seeds for arm in experiment.arms]
 
 
 def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
     """Return the runs that are not finished.
 
-    Raises UnreadableRunError if a finished run is of another design.
+    Raises UnreadableRunError if a finished run is damaged or of another design.
     """
     return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
 
@@ -56,9 +59,10 @@ def run_all(
 ) -> None:
     """Make all unfinished runs, `processes` at a time (None: one per core), and show the progress.
 
-    When a run fails, or this process is asked to stop, the other runs stop with a snapshot after
-    their current round. Raises the error of a run, and NodeError when asked to stop or when another
-    process makes some of the runs.
+    When a run fails, or this process is asked to stop (SIGINT, SIGTERM), the runs in progress stop
+    with a snapshot after their current round. Raises the error of the run that failed; NodeError
+    when asked to stop, or at the end if another process makes some of the runs; and
+    UnreadableRunError as `missing_runs` does.
     """
     missing = missing_runs(experiment, folder)
     if not missing:

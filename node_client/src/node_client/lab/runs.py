@@ -76,7 +76,10 @@ class Run:
 
 
 def is_done(experiment: Experiment, run: Run) -> bool:
-    """Return whether a run is finished. Raises UnreadableRunError if it has another design."""
+    """Return whether a run is finished.
+
+    Raises UnreadableRunError if its file is damaged or of another design.
+    """
     if run.finished_file is None:
         return False
     header, _ = read_run(run.finished_file)
@@ -89,10 +92,10 @@ def is_done(experiment: Experiment, run: Run) -> bool:
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """Return a hash of the settings that determine a run's numbers, without its arm and seed.
+    """Return a hash of an experiment's settings, without its question, seeds, arms and baseline.
 
-    Seeds and arms may be added to an experiment later, and the question may be reworded; common
-    settings of its runs must not change. Defaults are omitted, so that a setting of a later version
+    Seeds and arms may be added later, and question and baseline may change. The settings that all
+    runs have in common must not change. Defaults are omitted, so that a setting of a later version
     does not change the design of experiments that do not use it.
     """
     common = msgspec.structs.replace(
@@ -102,7 +105,10 @@ def fingerprint(experiment: Experiment) -> str:
 
 
 def header_of(experiment: Experiment, run: Run) -> RunHeader:
-    """Return the first line of a run's file; `design` covers the experiment and the run's arm."""
+    """Return the first line of a run's file.
+
+    Its `design` is a hash of the experiment's `fingerprint` and the settings of the run's arm.
+    """
     return RunHeader(
         experiment=experiment.name,
         design=_digest([fingerprint(experiment), _describe(run.arm)]),

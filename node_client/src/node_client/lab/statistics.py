@@ -26,8 +26,8 @@ _ROUNDING = 1e-9
 class PairedTest:
     """The result of a sign-flip test of n paired differences.
 
-    `p` is two-sided; `p_greater` is one-sided, for differences greater than zero; `least_p` is the
-    smallest two-sided p that n pairs can give.
+    `p` is two-sided; `p_greater` is one-sided, for differences greater than zero. `least_p` is 2
+    divided by the number of sign patterns: for up to 14 pairs, the smallest `p` that they can give.
     """
 
     p: float
@@ -56,7 +56,8 @@ def paired_test(differences: Floats) -> PairedTest:
 
     If they do not, each difference is as likely with the opposite sign (R. A. Fisher, The Design of
     Experiments, 1935, section 21). The statistic is the sum of the differences; p is the share of
-    the sign patterns whose sum is at least as large, in absolute value if two-sided.
+    the sign patterns whose sum is at least as large as the observed one, in absolute value if p is
+    two-sided.
     """
     signs = sign_flips(len(differences))
     sums = signs @ differences
@@ -69,9 +70,10 @@ def paired_test(differences: Floats) -> PairedTest:
 
 
 def holm(p_values: Sequence[float], *, of: int = 0) -> list[float]:
-    """Return p-values adjusted for several tests, in order (S. Holm, Scand. J. Statistics 6, 1979).
+    """Return the p-values adjusted for several tests, each in its place.
 
-    `of` is the number of planned tests, if that is more than the number of p-values.
+    This is S. Holm's method (Scand. J. Statistics 6, 1979). `of` is the number of planned tests, if
+    that is more than the number of p-values.
     """
     adjusted = [0.0] * len(p_values)
     tests = max(of, len(p_values))

@@ -52,12 +52,13 @@ UNANSWERED = "Not measured yet."
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One claim: a comparison of `arm` that answers a question, and its expected result.
 
-    `report` is the folder of a `report.json`, relative to the summary's; until it exists,
-    `experiments/REPORT.toml` announces it. `against` is an arm, by default the report's baseline;
-    `group` names a group of nodes, None for all. `expects` is one of:
+    `report` is the folder of a `report.json`, relative to the summary's folder. If it does not
+    exist yet, the summary's folder must have the experiment, as `experiments/REPORT.toml` with the
+    value of `report`. `against` is an arm, by default the report's baseline; `group` names a group
+    of nodes, None for all. `expects` is one of:
 
-    - `more` or `less` than `against`, with an adjusted p-value of at most .05; for `more`, the gain
-      must also be at least `at_least`, if that is given;
+    - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
+      given, `more` requires a gain of at least this instead of any increase;
     - `no less`: the lower end of the gain's interval is at least `at_least`, by default .9;
     - `nothing`: the comparison is descriptive and not tested.
     """
@@ -107,7 +108,7 @@ class TestedClaim(Struct, frozen=True):
 
 
 class SummaryError(NodeError):
-    """A summary cannot be read, or names something that does not exist."""
+    """A summary cannot be read, or a claim in it cannot be tested with the report that it names."""
 
 
 def make_summary(folder: Path) -> dict[str, Any]:
@@ -141,7 +142,7 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
     about groups of nodes are adjusted separately. The question `recipe` is confirmed only if all of
     its claims hold, so each of them is tested without adjustment (R. L. Berger, Technometrics 24,
     1982: intersection-union). `no less` is judged by intervals alone, and claims that expect
-    `nothing` are not tested.
+    `nothing` are not tested. Raises SummaryError if a claim does not fit its report.
     """
     compared = {
         place: _compare(claim, report)
@@ -170,7 +171,10 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
 
 
 def summarize(findings: TestedClaims) -> str:
-    """Return a sentence for each outcome, and notes on exploratory findings and pending claims."""
+    """Return a sentence for each outcome, and notes on exploratory findings and pending claims.
+
+    If no claim has a result yet, return UNANSWERED instead.
+    """
     if not findings.found:
         return UNANSWERED
     outcomes = dict.fromkeys(each.comparison.outcome for each in findings.found)

@@ -34,7 +34,7 @@ _RULES = ("seed", "generator", "tasks", "completions", "max_new_tokens", "system
 
 
 class MetricsLine(msgspec.Struct):
-    """The fields of a line of a node's metrics that a record needs."""
+    """The fields of a line in a client's metrics file from which a `RoundRecord` is made."""
 
     step: int
     reward: float

@@ -147,8 +147,8 @@ class HalvesAdamW(torch.optim.AdamW):
     def clip(self, max_norm: float) -> Tensor:
         """Limit the total norm of the gradients to `max_norm` in the next call of `step`.
 
-        Return the present norm. The gradients are scaled in `step`, not here, where bfloat16
-        gradients would be rounded once more.
+        Return the norm before the limit is applied. The gradients are scaled in `step`, not here,
+        because bfloat16 gradients would be rounded once more.
         """
         norms = [
             torch.linalg.vector_norm(_widen(piece, self._scratch[0]))
@@ -164,7 +164,8 @@ class HalvesAdamW(torch.optim.AdamW):
     def step(self, closure: Any = None) -> Any:
         """Make a step; `closure` is ignored.
 
-        If memory runs out in the first step, which allocates the states, no weight has changed.
+        The first step allocates the moments of all parameters before it changes a weight. So if
+        memory runs out during the allocation, no weight has changed.
         """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]
@@ -251,10 +252,11 @@ def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
 
 @contextmanager
 def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Drop all optimizer states that the step in the block allocated, if memory runs out in it.
+    """If the step in the block fails, drop all optimizer states that it allocated.
 
-    The error is raised again. Dropping is correct only if all states are allocated before the first
-    parameter changes, as in torch's AdamW and `HalvesAdamW`; others need `_allocate_states`.
+    Handles RuntimeError and MemoryError, as when memory runs out; the error propagates. Dropping is
+    correct only if all states are allocated before the first parameter changes, as in torch's AdamW
+    and `HalvesAdamW`; others need `_allocate_states`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:

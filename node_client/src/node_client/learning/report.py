@@ -43,9 +43,10 @@ class StepReport:
       season's difficulty; `mix`: I, J and the values that decide the automatic mix.
     - `seconds`: the time of each part: generate, score, swarm (share and request), judge (check
       others' rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
-    - `held_out`: the score of the evaluation after this step, if one was due; `held_out_before`, in
-      the first step only: the score before any training.
-    - `used`: names of the external rollouts in the training set; empty if the update was skipped.
+    - `held_out`: the score of the evaluation after this step, None if none was due or it was not
+      completed; `held_out_before`, in the first step only: the score before any training.
+    - `used`: names of the external rollouts in the training set; empty if the update was skipped
+      because its loss or gradient was not finite.
     - `notice`: what the owner should know about the step.
     """
 

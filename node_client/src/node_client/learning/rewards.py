@@ -57,7 +57,11 @@ class PartialReward(Reward):
 
 
 class FormatReward(Reward):
-    """1 for solved, 0.1 for a wrong answer that ends with a single pair of answer tags, else 0."""
+    """1 for solved, 0.1 for another completion in the right format, else 0.
+
+    The right format is text that ends with a single pair of answer tags around a text that is not
+    empty, without any other `<`; white space may follow.
+    """
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
@@ -80,7 +84,7 @@ class GenerativeReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return the confidences; 0 for texts that the tokenizer cannot represent."""
+        """Return the policy's confidence in each text; 0 if the tokenizer cannot represent it."""
         policy = self._policy
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
         encoded = [policy.completion_ids(text, "length") for text in texts]

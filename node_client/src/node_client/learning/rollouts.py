@@ -18,7 +18,8 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 class SenderLogprobs:
     """The log-prob of a completion at its sender, as `total`.
 
-    `tokens` has it by token, or is None if the two nodes split the completion differently.
+    `tokens` has it by token. It is None if the sender gave only the sum, or if the tokens of the
+    two nodes are not known to be the same (`external.checking.read_sender_logprobs`).
     """
 
     total: float
@@ -52,7 +53,7 @@ class TrainingGroup:
 
 @dataclass(frozen=True)
 class LocalRollout:
-    """A rollout of this node: the task, its answers and the verdicts on them."""
+    """A rollout of this node: the task, its answers with their verdicts, and the training group."""
 
     task: DrawnTask
     answers: list[Generated]

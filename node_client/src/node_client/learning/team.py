@@ -81,9 +81,10 @@ ALONE = Team()
 
 
 class LaunchedTeam(Team):
-    """The processes of a node that were launched together. Creating it connects them.
+    """The processes of a node that were launched together.
 
-    Raises NodeError without accelerate. All methods raise NodeError when a process has ended.
+    Creating an instance connects this process with the others, and raises NodeError if accelerate
+    is not installed. All methods raise NodeError when another process has ended.
     """
 
     def __init__(self) -> None:
@@ -140,7 +141,8 @@ class LaunchedTeam(Team):
     ) -> None:
         """Copy the leader's weights, optimizer state and loss scale to every process.
 
-        Both memory budgets of every process become the smallest that any process has.
+        The shares of both memory budgets, for updates and for sampling, become the smallest that
+        any process has.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)

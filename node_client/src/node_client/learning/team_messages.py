@@ -23,16 +23,19 @@ from node_client.settings.train_config import TrainConfig
 
 @dataclass(frozen=True)
 class BeginTraining:
-    """Train with these settings, starting from the leader's weights and optimizer state."""
+    """A message to the processes of a team: train with these settings.
+
+    They start from the leader's weights and optimizer state.
+    """
 
     config: TrainConfig
 
 
 @dataclass(frozen=True)
 class GenerateAnswers:
-    """Answer each question `completions` times; each process answers a share of the questions.
+    """A message to the processes of a team: answer each question `completions` times.
 
-    Each process seeds its sampling with `seed` plus its rank.
+    Each process answers a share of the questions, and seeds its sampling with `seed` plus its rank.
     """
 
     questions: Sequence[str]

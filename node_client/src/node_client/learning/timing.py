@@ -33,7 +33,7 @@ class StepTimer:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Add the time that the block takes to the part."""
+        """Add the duration of the block to the `seconds` of `part`."""
         begin = self._clock()
         try:
             yield

@@ -76,7 +76,7 @@ class RolloutExchange(Protocol):
     """The connection to the swarm. The training thread calls it; no call blocks for long."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Publish this node's rollouts; `informative` has the ids of those that it declares."""
+        """Publish own rollouts; `informative` has the ids of those declared to be informative."""
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in the relay's order; none when offline."""
@@ -85,9 +85,9 @@ class RolloutExchange(Protocol):
 class Trainer:
     """Trains one policy, step by step. Not thread-safe: run it in one thread.
 
-    All random numbers depend only on the node's `key` and the number of the step, so a run that is
-    resumed from a checkpoint draws and samples as if it had not stopped. Callers set `judge_round`
-    to the number of the judge's latest round, for a curriculum that depends on it.
+    All random numbers depend only on the node's `key`, on the season's seed, and on counters that
+    checkpoints contain, so a resumed run draws and samples as if it had not stopped. Callers set
+    `judge_round` to the number of the judge's latest round, for a curriculum that depends on it.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Trainer:
 
     @property
     def candidates(self) -> int:
-        """The number of rollouts of other nodes that each step asks for."""
+        """The number of other nodes' rollouts that a step requests; 0 without places for them."""
         wanted = self._mix.external
         return (self.config.external_candidates or max(CANDIDATES, wanted)) if wanted else 0
 
@@ -175,8 +175,8 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1, and return its report.
 
-        Raises RefusedError when the verifier fails, and MemoryExhaustedError when not even the
-        smallest batch fits into memory.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError when memory runs out
+        and smaller batches cannot help.
         """
         timer = StepTimer(clock_of(self.policy.device))
         external_places = self._mix.external
@@ -232,7 +232,7 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state_dict`; the policy's weights are loaded separately.
 
-        If it was saved in another season, totals, mix and sampling strategies are reset.
+        If it was saved in another season, totals, mix and sampling strategies are not restored.
         """
         self.steps_done = state["step"]
         same_season = state["season"] == self.season.name

@@ -143,7 +143,10 @@ class Decoder:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder supports a model, and gives the same logits on a small trial batch."""
+    """Tell whether a Decoder supports a model, and gives the model's own logits on a trial batch.
+
+    They may differ by up to 0.001.
+    """
     if not _is_of_family(model):
         return False
     tokens = [place % model.config.vocab_size for place in range(3, 20)]

@@ -77,7 +77,10 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
 
 @contextmanager
 def full_precision(remainders: Remainders) -> Iterator[None]:
-    """Make the halved parameters float32 inside the block, which must not change them."""
+    """Make the halved parameters float32 inside the block.
+
+    The block must not change them: their values from before are restored.
+    """
     halves = {parameter: parameter.data for parameter in remainders}
     try:
         for parameter, remainder in remainders.items():
@@ -107,7 +110,7 @@ class WideEmbedding(nn.Embedding):
             self.weight.register_hook(self._add_pending)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return rows (…, H) of the tokens (…)."""
+        """Return the embeddings (…, H) of token ids (…), in float32."""
         if self._pending:
             self._pending.clear()  # left by a backward pass in which memory ran out
         rows = _LookUp.apply(self.weight, ids, self.padding_idx, self._pending)  # type: ignore[no-untyped-call]

@@ -66,9 +66,9 @@ class Policy:
         )
 
     def set_precision(self, precision: Precision) -> None:
-        """Compute in `precision` from now on. Before the first call, the weights' own is used.
+        """Compute in `precision` from now on; before the first call, in that of the weights.
 
-        Does nothing if `halve_weights` has stored weights in halves for bfloat16.
+        Does nothing after `halve_weights` has split the weights, because these need bfloat16.
         """
         if self.remainders:
             return
@@ -87,11 +87,11 @@ class Policy:
             self.__dict__.pop("_can_decode", None)
 
     def halve_weights(self) -> None:
-        """Store weights in halves if they are multiplied in bfloat16 (`model.halves`).
+        """Split weights into two halves of 16 bits (`model.halves`) if the policy uses bfloat16.
 
         Does nothing if this was done before, if the model has adapters, or if its embedding is not
-        a plain `nn.Embedding`. What the model supports is determined first, because these trials
-        need float32 weights.
+        a plain `nn.Embedding`. Before the split, trials determine which ways of scoring and
+        sampling the model supports, because they need float32 weights.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
@@ -109,10 +109,10 @@ class Policy:
             layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)  # type: ignore[assignment]
 
     def estimate_budgets(self, tokens: int, *, state_bytes: int) -> None:
-        """Set the shares of both memory budgets by an estimate; later calls do nothing.
+        """Set the memory budgets of updates and sampling by an estimate; later calls do nothing.
 
-        `tokens` is the number that an update should run at once, `state_bytes` the size of the
-        optimizer's state for each trained parameter.
+        `tokens` is the desired number of tokens per forward pass of an update, `state_bytes` the
+        size of the optimizer's state for each trained parameter.
         """
         if self._has_estimate:
             return
@@ -138,7 +138,7 @@ class Policy:
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of any node's completion, with EOS after a `stop`.
 
-        None if this policy's tokenizer cannot represent it.
+        None if this policy's tokenizer cannot represent it, or if there are no tokens.
         """
         return self._tokenizer.completion_ids(text, finish_reason)
 
@@ -174,7 +174,8 @@ class Policy:
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
 
-        Rows with the same prompt are computed together. Log-probs on padding are 0.
+        A prompt that several rows have is computed once if the model allows it (`shares_prompts`).
+        Log-probs on padding are 0.
         """
         mode = self._logprobs_mode
         batch = make_scoring_batch(

@@ -43,8 +43,8 @@ class PolicyTokenizer:
         """Return the tokens of any node's completion, with EOS after a `stop`.
 
         None when this tokenizer cannot represent the text: decoding its tokens does not give the
-        same text, or it contains special tokens, which text from a peer must never inject. Also
-        None when the result would be empty.
+        same text, or some of them are special tokens, which the text of another node must not be
+        able to insert. Also None when the result would be empty.
         """
         ids = self.encode(text)
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):

@@ -58,9 +58,10 @@ def sample_in_batches(
 ) -> list[list[AnswerT]]:
     """Return each prompt's answers, in the order of the prompts.
 
-    `sample` gets a batch of prompts, with the number of completions to sample in this batch, and
-    returns the answers to each prompt. When memory runs out, `budget` is lowered and batches are
-    halved, down to one completion at a time. Raises MemoryExhaustedError if not even one fits.
+    `sample` gets a batch of prompts, and `sampling` with the number of completions to sample for
+    each prompt in this batch; it returns the answers to each prompt. When memory runs out, `budget`
+    is lowered and batches are halved, down to one completion at a time. Raises MemoryExhaustedError
+    if not even one fits.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -92,9 +93,10 @@ def next_batch(
 ) -> tuple[Rows, int]:
     """Return the prompts of the next batch, and how many completions to sample for each.
 
-    A batch has as many of the first prompts as fit. `missing` is the number of completions that the
-    first prompt lacks. Completions of one prompt are sampled together unless memory ran out,
-    because they share its prefill.
+    The batch has as many of the first prompts as fit, at least one, with all their completions,
+    which share their prompt's prefill. `missing` is the number of completions that the first prompt
+    lacks. If it has some already, or memory ran out before and not all of its completions fit, the
+    batch has this prompt alone, with as many of the missing ones as fit.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))

@@ -51,7 +51,8 @@ MODES = (ScoringMode(True, True), ScoringMode(True, False), ScoringMode(False, T
 class ScoringBatch:
     """Rows of prompt and completion as tensors, on the model's device.
 
-    `prompts` (G, P) are padded on the left, and unique if shared; `owners` (B,) is the index of
+    `prompts` (G, P) are padded on the left. If the mode shares prompts (`ScoringMode`), equal ones
+    occur once; otherwise each completion has its own, and G is B. `owners` (B,) is the index of
     each completion's prompt. `completions` (B, T) are padded on the right. Masks are 1 on tokens.
     """
 
@@ -107,10 +108,10 @@ def score(
 
 
 def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
-    """Return the fastest mode whose log-probs on a small batch equal the plain ones.
+    """Return the fastest mode that gives the same log-probs as PLAIN on a small batch.
 
-    Sliding windows, linear attention, capped logits and the like fail this test, so no list of
-    architectures is needed. Logs what the model does not support.
+    Models with sliding windows, linear attention, capped logits and the like fail this test in some
+    modes, so no list of architectures is needed. Logs what the model does not support.
     """
     tokens = [place % model.config.get_text_config().vocab_size for place in range(3, 24)]
     prompts = [tokens[:7], tokens[:7], tokens[7:12], tokens[7:12]]

@@ -123,7 +123,7 @@ class RoundAnswerer:
             self.outbox.put(spool.pending)
 
     def handle_announcement(self, announced: RoundInfo | None) -> None:
-        """Process the coordinator's announcement of the current round; None if there is none."""
+        """Process the coordinator's announcement of the current round (None: there is no round)."""
         self._record_commitment(announced)
         self._announced = announced
         self._announcement_arrived.set()

@@ -49,9 +49,9 @@ class Evaluator:
     async def complete(self, report: StepReport) -> StepReport:
         """Ask the held-out questions if they are due after the latest step.
 
-        Returns the step's report with their scores, and with the score before step 1 if `prepare`
-        asked for it. If the answers cannot be scored, the report has a notice instead: the step
-        itself succeeded.
+        Returns the step's report with the score and, after step 1, with the score that `prepare`
+        determined before it, if any. There is no score if the node is stopped meanwhile. If the
+        answers cannot be scored, the report has a notice instead: the step itself succeeded.
         """
         before, self._before = self._before, None
         after, failure = None, None

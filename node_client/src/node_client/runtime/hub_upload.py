@@ -45,10 +45,11 @@ class UploadRecord(msgspec.Struct, frozen=True):
 
 
 def is_better(merit: Merit, last: UploadRecord | None) -> bool:
-    """Return whether a model has improved since the latest upload, `last` (None: there is none).
+    """Return whether a model with this merit is better than the one in the latest upload, `last`.
 
-    A merit of another season than the uploaded model's always counts as better. In the same season,
-    a merit of another kind (judge or held-out score) never does: it cannot be compared.
+    It is if there was no upload (None). A merit of another season than the uploaded model's always
+    counts as better. In the same season, a merit of another kind (judge or held-out score) never
+    does, because the two cannot be compared.
     """
     if last is None or last.merit.season != merit.season:
         return True
@@ -74,7 +75,7 @@ def write_upload(path: Path, record: UploadRecord) -> None:
 
 
 # Uploads a folder's files in one commit with a message; they replace files of the same name. Raises
-# OSError or ValueError.
+# OSError, ValueError or RuntimeError.
 Upload = Callable[[Path, str], None]
 
 
@@ -83,7 +84,8 @@ def upload_to_hub(
 ) -> None:
     """Upload a folder to the Hugging Face Hub in one commit; create the repository if needed.
 
-    It uses the account of `hf auth login` or HF_TOKEN. Raises OSError or ValueError.
+    It uses the account of `hf auth login` or HF_TOKEN. Raises OSError, ValueError or RuntimeError
+    when the upload fails.
     """
     from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
     from huggingface_hub.errors import HfHubHTTPError
@@ -103,7 +105,10 @@ def upload_to_hub(
 
 
 class HubUploader:
-    """Uploads checkpoints' models to a hub. Make and use it inside one event loop."""
+    """Uploads the models in checkpoints to the Hugging Face Hub.
+
+    Make and use it inside one event loop.
+    """
 
     def __init__(
         self,
@@ -238,8 +243,8 @@ def stage(model: Path, folder: Path) -> None:
     """Replace `folder` by a copy of the model in the folder `model`.
 
     The copy stays when the model's checkpoint is removed. Files are hard links where possible,
-    because checkpoints are never changed. Adapters are merged into their base model, because that
-    may be in a folder of this machine. Raises OSError and NodeError.
+    because checkpoints are never changed. Adapters are merged into their base model, because the
+    base model may be a folder that only this machine has. Raises OSError and NodeError.
     """
     shutil.rmtree(folder, ignore_errors=True)
     if (model / ADAPTER_CONFIG).is_file():

@@ -46,10 +46,11 @@ def open_metrics(settings: Settings) -> list[MetricSink]:
 
 
 def figures_of(report: StepReport) -> dict[str, float | str]:
-    """Return every number and text of a step's report under a flat name.
+    """Return the numbers and texts of a step's report by name, with trl's name if there is one.
 
-    A mapping or a held-out score becomes `field/key`. Fields that are None or lists are left out,
-    and so is `step`, which every sink gets as an argument.
+    Each item of a mapping or of a held-out score gets the name `field/key`. Other fields, such as
+    lists, are left out, and so is `step`, which every sink gets as an argument. Two metrics of trl,
+    `frac_reward_zero_std` and `step_time`, are added.
     """
     figures: dict[str, float | str] = {}
     for name in (field.name for field in fields(report) if field.name != "step"):

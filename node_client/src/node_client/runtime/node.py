@@ -132,8 +132,8 @@ class SwarmNode(TrainingHooks):
     async def run(self) -> None:
         """Train and answer rounds until stopped, or until `settings.steps` steps are done.
 
-        Raises NodeError: CoordinatorRefusedError after a permanent refusal, and UpgradeDueError
-        when the service is to install a newer client.
+        Raises NodeError, such as CoordinatorRefusedError after a permanent refusal, or
+        UpgradeDueError when the service that runs this client is to install a newer one.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -167,7 +167,7 @@ class SwarmNode(TrainingHooks):
         self._reporter.put(report, trainer.totals)
 
     async def before_pause(self) -> None:
-        """Answer the open round, submit what is queued, and disconnect for a pause."""
+        """Wait until the open round is answered or over, submit what is queued, and disconnect."""
         if self._connection.connected.is_set():
             await self._round_answerer.finish()
         await self._flush_queues()
@@ -182,7 +182,7 @@ class SwarmNode(TrainingHooks):
         self._view.show_connection(connection)
 
     def on_welcome(self, welcome: Welcome) -> None:
-        """Apply the coordinator's rules, and save them for a start without it.
+        """Apply the coordinator's rules, and save them for a start without the coordinator.
 
         Raises CoordinatorRefusedError if this run cannot change to the arm that the welcome names.
         """

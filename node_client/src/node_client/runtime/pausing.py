@@ -57,7 +57,7 @@ class Pauses:
     def due(self) -> Pause | None:
         """Return why the node should pause, or None if it should not.
 
-        Checks at most once in `poll_s` seconds.
+        In the `poll_s` seconds after a check, the result of that check is returned.
         """
         if monotonic() - self._checked_at >= self._poll_s:
             self._current = self._check()
@@ -71,10 +71,11 @@ class Pauses:
         before: Callable[[], Awaitable[None]],
         after: Callable[[], None],
     ) -> bool:
-        """Pause while there is a reason to, or until stopped; return whether there was a reason.
+        """Pause while there is a reason to; return whether there was a reason.
 
-        `before` is called at the start of a pause. `after` is called at its end, but not if the
-        node was stopped.
+        The event `stopping`, which is set when the node is stopped, ends the pause too. `before` is
+        called at the start of a pause. `after` is called at its end, but not if the node was
+        stopped.
         """
         pause = self.due()
         if pause is None:

@@ -43,7 +43,10 @@ class Reporter:
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Queue the report of a step. Must be called on the event loop."""
+        """Queue a step's report for the coordinator, in place of one that is still queued.
+
+        Must be called on the event loop.
+        """
         self._used.extend(report.used)
         self.outbox.put([_describe(report, totals)])
 

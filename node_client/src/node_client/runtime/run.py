@@ -48,7 +48,7 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """Carry out the leader's messages until it dismisses this process. Raises NodeError.
 
     A terminal's Ctrl-C and a launcher's SIGTERM reach every process. A follower ignores them,
-    because the leader needs it to finish the step.
+    because the leader cannot finish its step without the followers.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -188,7 +188,7 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report the end of the run to the view's listeners, with its cause if there was an error."""
+    """Report to the view's listeners the NodeError that ended the run, if any, and then its end."""
     try:
         yield
     except NodeError as problem:

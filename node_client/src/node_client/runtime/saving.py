@@ -94,7 +94,10 @@ class Saver:
             await self._save(trainer)
 
     async def save_if_changed(self, trainer: Trainer) -> None:
-        """Write a checkpoint unless the last one holds every step; wait for a running upload."""
+        """Write a checkpoint if there were steps since the last one; wait for a running upload.
+
+        The wait ends after UPLOAD_TIMEOUT_S.
+        """
         if trainer.steps_done != self._step:
             await self._save(trainer)
         if self._uploader is not None:

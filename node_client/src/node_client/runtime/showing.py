@@ -43,8 +43,9 @@ class Runnable(Protocol):
 def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
     """Show the progress of loading a model; yields the callback that receives it.
 
-    A terminal shows a spinner with the figures. Without a terminal, they are logged every
-    LINE_EVERY_S seconds: for downloads from the start on, for the loading after that time only.
+    A terminal shows a spinner with the progress. Without a terminal, it is logged, at most every
+    LINE_EVERY_S seconds: a download from the start on, the loading of tensors only if LINE_EVERY_S
+    have passed since the start.
     """
     title = f"Loading the model {fold_line(model)}"
     logged_at = {"tensors": monotonic()}
@@ -63,7 +64,7 @@ def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
 
 
 def describe_progress(progress: LoadingProgress) -> str:
-    """Return the progress of an operation as text."""
+    """Return the progress of loading a model as text, such as `Loading: 3 of 10 tensors`."""
     if progress.unit == "bytes":
         done, total = describe_bytes(progress.done), describe_bytes(progress.total)
         return f"{progress.work}: {done} of {total}"
@@ -80,8 +81,8 @@ async def run_with_panel(
 ) -> None:
     """Run a node until it ends, and show its panel. Raises what `node.run` raises.
 
-    The panel is drawn every `refresh_s` seconds. If it fails, the node continues, and the panel
-    starts again after `restart_s` seconds, unless the terminal accepts no more output.
+    The panel is drawn every `refresh_s` seconds. An error in the panel does not stop the node;
+    `show_panel` says what happens to the panel.
     """
     showing = asyncio.create_task(
         show_panel(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
@@ -98,8 +99,9 @@ async def show_panel(
 ) -> None:
     """Update the panel in the terminal until cancelled.
 
-    If a view cannot be rendered, the last panel stays; after another error the panel starts again.
-    Each distinct error is logged once. A terminal that accepts no more output ends the panel.
+    If the view cannot be rendered, the last panel stays until the next update. If the terminal
+    accepts no more output, the panel ends. After any other error it starts again, `restart_s`
+    seconds later. Each distinct error is logged once.
     """
     logged: set[str] = set()
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class AnswerSigner:
     """Signs a node's answers with its `key`, and stores the receipts for them in `receipts`.
 
-    `node` returns the name from the coordinator's welcome, empty before the first one.
+    `node` returns the node's name, which is empty until the coordinator's first welcome names it.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def check_system(arm: Arm) -> None:
-    """Check that this system supports what an arm needs. Raises NodeError."""
+    """Raise NodeError if this system cannot train, unless the arm is `base`, which does not."""
     if arm != "base" and not process.SUPPORTED:
         raise NodeError(
             "Training scores answers in an isolated child process, which native Windows does not "
@@ -38,7 +38,7 @@ def read_clock() -> datetime:
 
 
 def check_start(state: StateDir, start: Start) -> None:
-    """Check that a run that must resume has a checkpoint. Raises CheckpointError."""
+    """Raise CheckpointError if `start` is `resume` but there is no checkpoint, intact or not."""
     if start == "resume" and not newest_first(state.checkpoints):
         raise _nothing_to_resume(state.checkpoints)
 
@@ -48,9 +48,9 @@ def prepare(
 ) -> Path | None:
     """Prepare a locked state folder for a run.
 
-    A fresh run overwrites nothing: earlier checkpoints are moved to a folder with the current time
-    in its name, which is returned, and the metrics of their run get the same suffix. If the run is
-    not fresh or there are no checkpoints, nothing changes, and None is returned.
+    If `start` is `fresh`, nothing is overwritten: earlier checkpoints are moved to a folder with
+    the current time in its name, which is returned, and their run's metrics get the same suffix.
+    Otherwise, or if there are no checkpoints, nothing changes, and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -65,8 +65,8 @@ def prepare(
 def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
     """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
-    Raises NodeError if there is not. Logs a warning if there is space for one checkpoint, but not
-    for as many as are `kept`.
+    Raises NodeError if there is not. Logs a warning if there is space for one, but not for all that
+    will exist at once: the newest `kept`, the best, and the one that is being written.
     """
     free = shutil.disk_usage(state.path).free
     size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"

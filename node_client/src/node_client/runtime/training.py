@@ -301,7 +301,7 @@ class NoTraining:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Wait until stopped; pause as other nodes do."""
+        """Wait until stopped, with the same pauses as a node that trains."""
         log.info("arm base: this node answers the judge with its model untrained")
         if any(self._checkpoints.glob("step-*")):
             log.info("the checkpoints in %s are not used", self._checkpoints)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class UpgradeRequests:
-    """Asks the service that runs this client to install a newer client.
+    """Asks the service that runs this client (`swarm-node service`) to install a newer client.
 
     It does so only if the owner allows it (`auto_update`). The event `requested` is set by
     `request_if_required`, while the node still runs; `error_for`, after a refusal, does not set it.
@@ -38,21 +38,22 @@ class UpgradeRequests:
         return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request an upgrade unless `oldest` is None.
+        """Request a newer client unless `oldest` is None; then set the event `requested`.
 
-        If the service will carry it out, the event `requested` is set.
-
-        `oldest` is the oldest version that will still be accepted; it is None if this client's
-        version will be.
+        `oldest` is the oldest version that the coordinator will still accept, None if it will
+        accept this client. Neither happens if the owner does not allow it, if the service tried to
+        install the same version less than a day ago, or, with a warning, if the file of requests
+        cannot be read or written.
         """
         if oldest is not None and self._request(oldest):
             self.requested.set()
 
     def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
-        """Return the error that ends the node.
+        """Return the error that ends the node after a refusal.
 
-        It is UpgradeDueError if a newer client may help and could be requested, else the refusal;
-        if the client is too old, with the command that upgrades it.
+        It is UpgradeDueError if a newer client may resolve the refusal and was requested from the
+        service, otherwise the refusal. If this refuses a client that is too old, its `fix` has the
+        command that upgrades the client.
         """
         if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)

@@ -55,16 +55,16 @@ class SettingChoices:
 
     @property
     def coordinator(self) -> Site:
-        """The site, for a command that always has one."""
+        """The site, which must not be None: for commands that require a coordinator."""
         assert self.site is not None
         return self.site
 
     @property
     def folders(self) -> list[StateDir]:
-        """The state folder that the site or `state_dir` selects, as a list.
+        """The state folders that a command concerns.
 
-        With neither, all default folders in which a node has joined or trained; `state` if there
-        are none.
+        This is only `state` if `site` or `state_dir` is given. Otherwise these are all default
+        folders in which a node has joined or trained; if there are none, only `state`.
         """
         if self.site is not None or self.value("state_dir") is not None:
             return [self.state]
@@ -158,7 +158,8 @@ def find_token(choices: SettingChoices) -> str:
 def resolve_model(model: str) -> str:
     """Return the absolute path if `model` is an existing folder, and any other name unchanged.
 
-    With the absolute path, the next run finds the model even from another current folder.
+    The names of the demo's models, such as `tiny`, never mean a folder. With the absolute path, the
+    next run finds the model even from another current folder.
     """
     path = Path(model)
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model

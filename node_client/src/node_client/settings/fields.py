@@ -43,12 +43,12 @@ class Setting:
 
     @property
     def optional(self) -> bool:
-        """Whether the setting may be None, so that the season, the machine or the node decides."""
+        """Whether the value of the setting may be None."""
         return NoneType in _alternatives(self.annotation)
 
     @property
     def core(self) -> Any:
-        """The type without None and without limits, such as `int`, a Literal or a tuple."""
+        """The type of the value, without None and limits, such as `int`, a Literal or a tuple."""
         return _without_limits(self._some)[0]
 
     @property

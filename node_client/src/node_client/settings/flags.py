@@ -16,9 +16,10 @@ from node_client.site import parse_site
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the options of the named settings, by default all, to a command.
 
-    The command receives the values of all settings, for the coordinator at its argument `url`, as
-    the keyword argument `choices`. An empty `url` means no coordinator; if the command requires the
-    argument, SettingsError is raised for an empty one.
+    The command receives the values of all settings as the keyword argument `choices`
+    (`SettingChoices`). If the command has an argument `url`, this is the address of the coordinator
+    that they are for. Without it, or if it is empty, they are for no coordinator; but if the
+    argument has no default, an empty one raises SettingsError.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered

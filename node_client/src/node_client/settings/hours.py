@@ -64,11 +64,11 @@ def is_within(
 def next_start(
     periods: Sequence[DailyPeriod], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
-    """Return the first minute, from that of `moment` on, that is in one of the periods, in UTC.
+    """Return the start, in UTC, of the first minute that is in one of the periods.
 
-    If the minute of `moment` is in a period, it is returned. Periods are read by the wall clock of
-    `zone`; None means the machine's time zone. Every minute is tried, because a clock change may
-    skip the start of a period.
+    The search begins with the minute of `moment`, which must have a time zone. Periods are read by
+    the wall clock of `zone`; None means the machine's time zone. Every minute is tried, because a
+    clock change may skip the start of a period.
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))

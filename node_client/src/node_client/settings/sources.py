@@ -72,7 +72,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each unknown SWARM_ variable, with the name of the most similar one."""
+    """Yield a warning for each unknown SWARM_ variable, with the most similar name, if any."""
     variable_names = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in variable_names:
@@ -83,7 +83,8 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
 def read_file(path: Path) -> Layer:
     """Return the values in a file; relative paths in it are relative to its folder.
 
-    Raises SettingsError when it cannot be read, for an unknown setting, and for an invalid value.
+    Raises SettingsError when the file cannot be read, for an unknown setting, for an invalid value,
+    and for `config`, because a file cannot name another one.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -299,7 +299,10 @@ def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
 
 
 def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:
-    """Return the learning rate of the settings, or the default for this number of parameters."""
+    """Return the learning rate of the settings, or the default for the model.
+
+    The default depends on the number of parameters and on whether adapters are trained.
+    """
     if config.learning_rate is not None:
         return config.learning_rate
     if parameters < DEMO_PARAMETERS:

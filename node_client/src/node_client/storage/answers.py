@@ -57,7 +57,7 @@ class AnswerSpool:
 
     @property
     def pending(self) -> list[PendingAnswer]:
-        """The unacknowledged answers, oldest first, as pairs of round number and answer."""
+        """The answers that are not settled, oldest first, as pairs of round number and answer."""
         return [
             (line.round, AnswerText(line.question, line.text, line.finish_reason, line.signature))
             for line in self._lines.values()
@@ -66,11 +66,11 @@ class AnswerSpool:
 
     @property
     def settled(self) -> Counter[int]:
-        """The number of acknowledged answers by round number, for the latest MAX_ROUNDS rounds."""
+        """The number of settled answers by round number, for the latest MAX_ROUNDS rounds."""
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
-        """Return the ids of the questions of a round that have an answer, acknowledged or not."""
+        """Return the ids of the questions of a round that have an answer, settled or not."""
         return frozenset(question for round_, question in self._lines if round_ == number)
 
     def add(self, answers: Sequence[PendingAnswer]) -> None:
@@ -93,10 +93,11 @@ class AnswerSpool:
             log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
     def settle(self, answers: Sequence[PendingAnswer]) -> None:
-        """Drop the texts of `answers`, which the judge acknowledged.
+        """Drop the texts of `answers`, which will not be sent again.
 
-        For the latest MAX_ROUNDS rounds it is remembered that their questions were answered. Of the
-        unacknowledged answers, the latest MAX_PENDING are kept.
+        The judge has acknowledged them, or refused them permanently, or too many were waiting. For
+        the latest MAX_ROUNDS rounds it is remembered that their questions were answered. Of the
+        answers that are not settled, the latest MAX_PENDING are kept.
         """
         for number, answer in answers:
             self._lines[number, answer.question] = _Line(

@@ -99,11 +99,11 @@ def save(
 ) -> Path:
     """Write the trainer's state as the newest checkpoint in `folder` and return its path.
 
-    `run` is other data of the run, for JSON, and `merit` the model's score, if it has one. The
-    files are written under another name, flushed to disk and then renamed, so a crash leaves either
-    the complete checkpoint or none. Of the older checkpoints, the newest `limit` - 1 and the one
-    with the best merit are kept, and the others removed. Raises OSError, such as for a full disk,
-    and RuntimeError or MemoryError when memory runs out.
+    `run` is other data of the run that JSON can represent, and `merit` the model's score, if it has
+    one. The files are written under another name, flushed to disk and then renamed, so a crash
+    leaves either the complete checkpoint or none. Afterwards, the newest `limit` checkpoints,
+    including this one, and the one with the best merit are kept, and the others removed. Raises
+    OSError, such as for a full disk, and RuntimeError or MemoryError when memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"

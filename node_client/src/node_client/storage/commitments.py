@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 
 class RecordedCommitment(msgspec.Struct, frozen=True):
-    """A line of the file: the commitment to a round, and when it was received.
+    """A line of the file of commitments: the commitment to a round, and when it was received.
 
     `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
-    machine's clock. `restored` is the sequence number of the latest link about a restored backup
-    that the chain had then, 0 if it had none.
+    machine's clock. `restored` is the number of the latest link in the chain, at that time, that
+    records the restoring of a backup; it is 0 if there was none.
     """
 
     site: str
@@ -62,9 +62,10 @@ class CommitmentLog:
         self._restored: Restored | None = None
 
     def update_restored(self, chain: ChainHead | None) -> None:
-        """Remember the restored backup that the chain names, if any.
+        """Remember which backup the site restored last, if any, according to its chain's head.
 
-        The site creates the rounds after that backup again, so they may get other commitments.
+        Rounds after that backup are lost and the site uses their numbers again. So `record` accepts
+        a second commitment to them. None as the head changes nothing.
         """
         if chain is not None:
             self._restored = chain.restored
@@ -72,8 +73,9 @@ class CommitmentLog:
     def record(self, announced: RoundInfo | None) -> None:
         """Record the commitment to a round that is not over yet, unless one is recorded already.
 
-        If a different commitment is recorded, or the disk is full, only a warning is logged. None,
-        a round that is over, and a commitment that is empty or too long are ignored.
+        A recorded commitment that a restored backup undid does not count. If any other one differs
+        from the new one, or if the file cannot be written, only a warning is logged. None, a round
+        that is over, and a commitment that is empty or too long are ignored.
         """
         if announced is None or announced.phase in _OVER:
             return

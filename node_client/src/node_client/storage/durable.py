@@ -15,7 +15,10 @@ CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or a folder's entries, are on the disk. Raises OSError."""
+    """Wait until a file, or a folder's entries, are on the disk. Raises OSError.
+
+    Does nothing for a folder if the system or its file system cannot flush folders.
+    """
     is_folder = path.is_dir()
     if is_folder and not FOLDERS_CAN_BE_FLUSHED:
         return

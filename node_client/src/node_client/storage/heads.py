@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class RecordedHead(msgspec.Struct, frozen=True):
-    """A line of the file: link `sequence` of the chain at the address `site` has the hash `head`.
+    """A line of the file of heads: link `sequence` of the chain at `site` has the hash `head`.
 
     `signature` is the site's signature, valid under its public key `key`; so the line is evidence
     for others too. `seen_at` is the time of receipt: ISO 8601 in UTC, by this machine's clock.
@@ -39,7 +39,8 @@ class RecordedHead(msgspec.Struct, frozen=True):
 class HeadLog:
     """The file of received heads: one head for each link, or more if the site changed the link.
 
-    When there are more than MAX_HEADS links, only the latest half is kept, with one head for each.
+    When it has heads of more than MAX_HEADS links, only the latest MAX_HEADS / 2 links are kept,
+    each with the head that was recorded last.
     """
 
     def __init__(self, path: Path, *, site: Site) -> None:
@@ -49,11 +50,12 @@ class HeadLog:
         self._changed: set[int] = set()
 
     def record(self, head: ChainHead | None) -> None:
-        """Record a head, unless it is None or known.
+        """Record a head, unless it is None or already recorded.
 
-        If the site changed a link that is recorded here, the new head is recorded too, and a
-        warning is logged unless the head names a restored backup. A head without a valid signature
-        is not recorded. With a full disk only a warning is logged.
+        A head that differs from the recorded one of the same link shows that the site changed the
+        link. The first such head of a link in this run is recorded too, with a warning unless the
+        head names a restored backup; later ones are ignored. A head without a valid signature is
+        not recorded. If the file cannot be written, only a warning is logged.
         """
         if head is None or self._is_known(head):
             return

@@ -51,7 +51,7 @@ class ReceiptLog:
         self._count = len(read_lines(path, StoredReceipt))
 
     def append(self, receipt: StoredReceipt) -> None:
-        """Append a receipt, and drop the oldest ones if there are more than MAX_RECEIPTS.
+        """Append a receipt, and drop the older half if there are more than MAX_RECEIPTS.
 
         If the file cannot be written, only a warning is logged.
         """

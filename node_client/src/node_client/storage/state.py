@@ -187,14 +187,14 @@ class StateDir:
     def task_key(self) -> bytes:
         """Return the 32-byte secret for drawing this node's training tasks; it is created once.
 
-        Raises SettingsError when the file cannot be read or written.
+        Raises SettingsError when the file cannot be read or written, or is damaged.
         """
         return self._create_once("task.key")
 
     def signing_key(self) -> bytes:
         """Return the 32-byte private key (Ed25519) for signing answers; it is created once.
 
-        Raises SettingsError when the file cannot be read or written.
+        Raises SettingsError when the file cannot be read or written, or is damaged.
         """
         return self._create_once("signing.key")
 

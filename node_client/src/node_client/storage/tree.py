@@ -19,10 +19,11 @@ _LEAVES = (type(None), bool, int, float, str)
 
 
 def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
-    """Write a tree as `name.json` and `name.safetensors` into a folder.
+    """Write nested values and tensors as `name.json` and `name.safetensors` into a folder.
 
-    Raises TypeError for a value that is neither plain nor a tensor, with the value's path in the
-    tree, and OSError or safetensors.SafetensorError when a file cannot be written.
+    A tree may have tensors, None, bool, int, float and str in dicts, lists and tuples. Raises
+    TypeError for any other value, with its path in the tree, and OSError or
+    safetensors.SafetensorError when a file cannot be written.
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)

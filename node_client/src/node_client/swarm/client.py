@@ -48,7 +48,10 @@ def new_id() -> str:
 
 
 def split_into_frames(items: Sequence[Item], *, max_items: int) -> Iterator[list[Item]]:
-    """Split items, in order, so that each list fits into one frame and has at most `max_items`."""
+    """Yield the items, in order, in lists of at most `max_items` that each fit into one frame.
+
+    An item that is too large for a frame gets a list of its own.
+    """
     batch: list[Item] = []
     total = 0
     for item in items:
@@ -124,7 +127,7 @@ class SwarmClient:
         return (await self._connection.request(RequestRound(id=new_id()), RoundState)).round
 
     async def request_questions(self, number: int) -> QuestionsOffered:
-        """Take a seat in a round and return its questions."""
+        """Return the questions of a round; from now on, any that stay unanswered count as wrong."""
         message = RequestQuestions(id=new_id(), round=number)
         return await self._connection.request(message, QuestionsOffered)
 

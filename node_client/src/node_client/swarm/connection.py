@@ -70,12 +70,12 @@ class ConnectionListener(Protocol):
 
 
 class ReconnectLimit:
-    """Limits the pause before a reconnection, by the coordinator's latest message about the round.
+    """Determines how long a node may wait before it reconnects. Times are monotonic seconds.
 
-    For HURRY_S after the connection was lost, a short limit applies, the welcome's `return_within`:
-    a round may be open or open soon, and an open round stays open while the site is away. The short
-    limit does not apply while the next round, as announced, opens more than SOON_S from now.
-    Otherwise the limit is MAX_PAUSE_S. Times are monotonic seconds.
+    For HURRY_S after the connection was lost, the limit is the welcome's `return_within`, because a
+    round may be open or open soon; an open round stays open while the site is away. Later, the
+    limit is MAX_PAUSE_S. It is also MAX_PAUSE_S as long as the next round, according to the
+    coordinator's latest message about it, opens more than SOON_S from now.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class ReconnectLimit:
         self._urgent_from = -math.inf
 
     def update(self, message: ServerMessage, *, at: float) -> None:
-        """Update the limits from a message received at `at`.
+        """Update the limit from a message received at the time `at`.
 
         Only a Welcome or a RoundState has an effect.
         """

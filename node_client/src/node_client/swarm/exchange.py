@@ -93,7 +93,8 @@ class SwarmExchange:
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Queue rollouts to be published, and return at once. May be called from any thread.
 
-        `informative` has the ids of rollouts to declare as informative. The queue holds
+        `informative` has the ids of rollouts to declare as informative. Rollouts that are not of
+        the present season are discarded, or all if the node may not publish in it. The queue holds
         MAX_QUEUED_ROLLOUTS; the oldest are dropped first.
         """
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
@@ -101,9 +102,9 @@ class SwarmExchange:
     def prefetch(self, count: int) -> None:
         """Start to request `count` external rollouts for the next `fetch`.
 
-        A `count` of 0, or the lack of a season, cancels a started request instead. Does nothing
-        while a request is under way or not yet fetched, without a connection, and for a minute
-        after the relay answered that this node is isolated.
+        If `count` is 0 or there is no season, a request that was started is cancelled instead. Does
+        nothing while the result of an earlier request has not been fetched, without a connection,
+        and for a minute after the relay answered that this node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()
@@ -192,12 +193,15 @@ class SwarmExchange:
 
 
 def may_publish(arm: Arm, season: SeasonInfo) -> bool:
-    """Return whether a node of this arm publishes its rollouts in this season."""
+    """Return whether a node of this arm may publish its rollouts in this season."""
     return arm != "isolated" or season.isolated_publish
 
 
 def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Preference:
-    """Return the sampling strategy `preferred` if the season allows it, otherwise `any`."""
+    """Return the sampling strategy `preferred` if the season allows it, otherwise `any`.
+
+    Without a season, or if the season names no strategies, `any` and `informative` are allowed.
+    """
     allowed = _ALWAYS_ALLOWED if season is None else season.sampling or _ALWAYS_ALLOWED
     return preferred if preferred in allowed else "any"
 

@@ -34,7 +34,7 @@ _EXPLAINED = frozenset(
 
 
 class UnansweredError(Exception):
-    """There was no reply: not connected, a lost connection, or a timeout.
+    """There was no reply: no connection, a lost one, a timeout, or a coordinator that is busy.
 
     `retry_after` is the wait in seconds that the coordinator asked for, None if it did not.
     """

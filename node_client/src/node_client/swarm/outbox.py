@@ -28,9 +28,10 @@ class Outbox(Generic[Item]):
     An item stays in the queue until `send` has returned or was refused permanently. So it may be
     sent again after a lost connection: sending an item twice must be harmless. If there are more
     than `capacity` items, the oldest are dropped, and `dropped` counts them. A batch has at most
-    `batch` items, all with the same `batch_key`. `min_interval_s` is the minimum time between
-    batches. `on_refused` gets each refusal. `on_removed` gets the items that were sent, permanently
-    refused, or dropped. The event `empty` is set while the queue has no items.
+    `batch` items, for all of which the function `batch_key` returns the same value.
+    `min_interval_s` is the minimum time between batches. `on_refused` gets each refusal.
+    `on_removed` gets the items that were sent, permanently refused, or dropped. The event `empty`
+    is set while the queue has no items.
     """
 
     def __init__(

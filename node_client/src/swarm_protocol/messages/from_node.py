@@ -73,14 +73,16 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 
 
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
-    """Request `count` rollouts of other nodes, drawn from the pool by the strategy `prefer`.
+    """Request `count` rollouts of other owners' nodes, drawn by the strategy `prefer`.
 
     `any` draws uniformly. `informative` draws first from the rollouts that their senders declared
     informative, uniformly, and then from the others until there are `count`. `by_node` draws an
     owner first, each with the same probability, and then one of the rollouts of the owner's nodes;
-    `by_task` does so with datasets. `fresh` draws recent rollouts with a higher probability. The
-    season's `sampling` lists the allowed strategies. A server whose season has no such field allows
-    `any`, and `informative` if its welcome has `declarations`.
+    a node without an owner counts as its own owner. `by_task` draws a dataset first, and then one
+    of its rollouts. The hand-out weights of nodes change these probabilities. `fresh` draws recent
+    rollouts with a higher probability. The season's `sampling` lists the allowed strategies. A
+    server whose season has no such field allows `any`, and `informative` if its welcome has
+    `declarations`.
 
     With `logprobs` the rollouts have their senders' log-probs, if the senders gave any.
     """

@@ -11,7 +11,7 @@ from swarm_protocol.returning import RETURN_WITHIN_S
 class ServerMessage(Struct, frozen=True, tag_field="type"):
     """Base of all messages from the server.
 
-    `reply_to` is the id of the request that it answers, null for a doorbell.
+    `reply_to` is the id of the request that the message answers, null if it answers none.
     """
 
     reply_to: str | None
@@ -29,13 +29,13 @@ class SeasonInfo(Struct, frozen=True):
     """The rules of a season.
 
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
-    `max_new_tokens` and `temperature` are for generating the judge's answers (0 means greedy).
-    `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`).
-    `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
+    `max_new_tokens` and `temperature` (0 means greedy) are for generating answers to the judge.
+    `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`). `batch`
+    is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes publish rollouts, though they receive none.
-    `system_prompt` is given to models with every question, in training and by the judge.
-    `answers` names the rules by which answers are read (`swarm_tasks.answers`).
-    `sampling` has the allowed strategies of RequestRollouts; it is empty from older servers.
+    `system_prompt` is given to models with every question, in training and by the judge. `answers`
+    names the rules by which answers are read (`swarm_tasks.answers`). `sampling` has the allowed
+    strategies of RequestRollouts; it is empty from older servers.
     """
 
     name: str
@@ -142,14 +142,21 @@ class Rejected(Struct, frozen=True):
 
 
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
-    """How many rollouts the pool accepted, including those that it already had."""
+    """What became of published rollouts.
+
+    `accepted` is how many the pool accepted, including those that it already had.
+    """
 
     accepted: int
     rejected: list[Rejected]
 
 
 class RolloutsSampled(ServerMessage, frozen=True, tag="rollouts.sampled"):
-    """Rollouts of other nodes: fewer than requested if the pool has fewer."""
+    """Rollouts of other owners' nodes.
+
+    There are fewer than requested if the pool has too few that this node did not get before, or if
+    more do not fit into a frame.
+    """
 
     rollouts: list[ExternalRollout]
 
@@ -168,9 +175,10 @@ class SeasonState(ServerMessage, frozen=True, tag="season.state"):
 
 
 class RoundState(ServerMessage, frozen=True, tag="round.state"):
-    """The current round, null without one: a reply, or a doorbell after its phase has changed.
+    """The current round: a reply, or a doorbell after a round has changed.
 
-    `now` is the server's time. A doorbell also has the newest link of the chain.
+    A reply's `round` is null if there is no current round; a doorbell then has the round that
+    changed. `now` is the server's time. Only a doorbell has the newest link of the chain.
     """
 
     round: RoundInfo | None
@@ -227,8 +235,9 @@ class SignedReceipt(Struct, frozen=True):
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     """The reply to submitted answers, which are listed by their questions' ids.
 
-    `accepted` ones are stored durably; for `duplicate` ones an answer was stored before. `receipt`
-    confirms the answers that are stored with the signature submitted now; null if there are none.
+    `accepted` ones are stored durably. `duplicate` ones are not stored, because the question
+    already has an answer of this node. `receipt` confirms the answers that are stored with the
+    signature submitted now; null if there are none.
     """
 
     round: int
@@ -243,7 +252,8 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 
     `rank` is the best and the worst rank: nodes that cannot be distinguished share ranks. It is
     null if the node is not ranked; `remark` then says why. `score` and its 95 % `interval` are
-    fractions, over `n` questions in `rounds` rounds; null before the first scored round.
+    fractions, over `n` questions in `rounds` rounds. Before the first scored round the rank and
+    these two are null, and `remark` is empty.
 
     `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
     accepted in the season, `delivered_to_others` how often one was delivered to another node, and
@@ -267,9 +277,10 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):
-    """A request was refused, or (if `reply_to` is null) the connection.
+    """A request or the connection was refused.
 
-    If the refusal is `fatal`, the server closes the connection permanently. If `code` is one of
+    `reply_to` is null if it was the connection, or if the request's id could not be read. If the
+    refusal is `fatal`, the server closes the connection permanently. If `code` is one of
     `errors.RETURN_CODES`, it closes the connection, and the node returns later. `retry_after` is
     the wait in seconds that the server asks for.
     """

@@ -50,7 +50,10 @@ _READ_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class ChildServer:
-    """Serves requests over a pair of pipes and a board. An alarm limits each step of a request."""
+    """Serves requests over a pair of pipes, and writes results to a StepBoard.
+
+    An alarm ends the process if a step of a request takes much longer than `deadline_s`.
+    """
 
     requests: BinaryIO
     replies: BinaryIO

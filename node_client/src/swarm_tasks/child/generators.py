@@ -75,9 +75,9 @@ class Task:
     def score_text(self, text: str, *, rules: AnswerRules) -> float:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
-        If the answer has several readings (`answers.list_answers`), the best score counts. Raises
-        whatever the verifier raises, and ValueError if it returns a number outside [0, 1], unless
-        another reading can be scored.
+        If the answer has several readings (`answers.list_answers`), the best score counts. If no
+        reading can be scored, raises what the verifier raised for the first, or ValueError if it
+        returned a number outside [0, 1].
         """
         answers = list_answers(text, rules=rules)
         if not answers:

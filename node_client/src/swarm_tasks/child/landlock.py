@@ -23,7 +23,7 @@ _ALL_SCOPES = 0b11
 
 
 def landlock_version() -> int:
-    """Return the kernel's version of the interface, 0 if it has none."""
+    """Return the version of Landlock's interface in this kernel, 0 if it has no Landlock."""
     libc = ctypes.CDLL(None, use_errno=True)
     return max(int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)), 0)
 
@@ -31,9 +31,9 @@ def landlock_version() -> int:
 def allow_reading_only(paths: Iterable[Path]) -> None:
     """Permanently limit this process's file access to reading files at or below `paths`.
 
-    Newer kernels then also refuse TCP, and refuse to reach processes outside the sandbox by signals
-    or abstract sockets. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses
-    or has no Landlock.
+    Newer kernels then also refuse TCP, and signals and abstract sockets to processes outside the
+    sandbox. Paths that do not exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises
+    OSError if the kernel refuses or has no Landlock.
     """
     version = landlock_version()
     if version == 0:

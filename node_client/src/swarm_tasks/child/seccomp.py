@@ -87,7 +87,7 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Make the listed system calls fail in this process from now on.
+    """Permanently make the system calls in this module's lists fail with EPERM in this process.
 
     Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if
     there is no list for the machine's architecture.

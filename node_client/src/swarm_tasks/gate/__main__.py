@@ -19,7 +19,7 @@ _ENTRIES, _ENTRIES_QUICK = 50, 10
 
 
 def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
-    """Measure the datasets with `entries` entries each, print lines, and return the result."""
+    """Measure the datasets with `entries` entries each, print progress, and return the result."""
     _print(f"making entries of {len(names)} datasets under another hash seed ...")
     with _pool(hash_seed="1") as pool:
         foreign = dict(

@@ -34,14 +34,14 @@ _MANY, _MANY_S = 5_000, 5.0
 
 @dataclass
 class Findings:
-    """What was found about one dataset: `reasons` against it (texts by code), and measurements."""
+    """What was found about a dataset: `reasons` against it (texts by code), measured `figures`."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     figures: dict[str, bool | int | float | str | None] = field(default_factory=dict)
 
 
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
-    """Measure a dataset: whether it is allowed, the reasons, figures and fields that may be set.
+    """Measure a dataset, and return its entry for the allow-list.
 
     `count` entries are measured, and ten times as many for some criteria. `foreign_fingerprint` is
     the result of `fingerprint` under another PYTHONHASHSEED. A failed measurement is a reason

@@ -96,7 +96,8 @@ def best_text(
 ) -> tuple[float, str]:
     """Return the highest mean score over all entries that one of `texts` gets, and that text.
 
-    All texts are tried on the first `few` entries, and the ten best of them on all entries.
+    To save time, all texts are first tried on the first `few` entries, and only the ten best of
+    them on all entries.
     """
     first = _mean_scores(name, entries[:few], list(dict.fromkeys(texts)))
     best = [text for _, text in sorted(first, reverse=True)[:_SECOND_TRIALS]]
@@ -118,7 +119,10 @@ def changes_entry(name: str, entries: list[Entry]) -> bool:
 
 
 def executes(name: str, pairs: Iterable[Pair]) -> bool:
-    """Return whether scoring the pairs executes the payload of `gate.answers` in any of them."""
+    """Return whether scoring any of the pairs executes the payload that it contains.
+
+    The payload (`gate.answers`) is code that sets an environment variable.
+    """
     os.environ.pop(CANARY, None)
     score_pairs(name, pairs)
     return CANARY in os.environ
@@ -127,7 +131,7 @@ def executes(name: str, pairs: Iterable[Pair]) -> bool:
 def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
     """Yield pairs: a changed copy of the entry, and the right answer.
 
-    In each copy another of the entry's first 40 strings is replaced by the payload.
+    In each copy another of the entry's first 40 strings is replaced by the payload (`executes`).
     """
     answer = str(entry["answer"])
     for place in range(_POISONED_STRINGS):

@@ -61,8 +61,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
 class Trial:
     """Tries configurations of one dataset.
 
-    `defaults` has the library's default value of each field. `candidates` has, by name, the fields
-    whose values are numbers, each with the widest range to try.
+    `defaults` has the library's default value of each field. `candidates` has, by name, the number
+    fields that the library's curriculum changes, each with the range of its values there.
     """
 
     def __init__(self, name: str, by_index: bool) -> None:
@@ -90,9 +90,10 @@ class Trial:
         return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
-        """Return the field with the widest range whose ends work while other fields have defaults.
+        """Return the field with its range: from the lowest to the highest value tried that works.
 
-        Return None if no value but the default works.
+        The other fields have their defaults; but with a `min_x`, its `max_x` is raised if
+        necessary, and the reverse. Return None if no value but the default works.
         """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
@@ -107,8 +108,10 @@ class Trial:
     def bound_jointly(
         self, fields: dict[str, Field], works: Callable[[Config], bool]
     ) -> dict[str, Field]:
-        """Return the fields with ranges so narrow that `works` accepts all low ends set together,
-        and all high ends set together. Fields without a range left are dropped.
+        """Return the fields with ranges narrowed until `works` accepts their ends.
+
+        It has to accept all low ends set together, and all high ends set together. Ends that it
+        does not accept move towards the defaults in steps. Fields without a range left are dropped.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):

@@ -12,7 +12,8 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 def executing_calls(name: str) -> list[str]:
     """Return the names of the functions that a dataset's verifier calls and that execute text.
 
-    `eval` is one. This searches `score_answer` and all functions of its module that it reaches.
+    `eval` is one. `score_answer` is searched, and the functions of its module that it calls,
+    directly or through others.
     """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))

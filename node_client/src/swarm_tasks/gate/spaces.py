@@ -35,10 +35,9 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Sample a dataset's questions in its configurations in the package's task mixes.
+    """Sample a dataset's questions as the package's task mixes configure it; return each sample.
 
-    Returns the counts of each sample. Configurations that the verifier refuses, or fails with, are
-    left out.
+    Configurations that the verifier refuses, or fails with, are left out.
     """
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [
@@ -63,7 +62,7 @@ def _measure(
 
 
 def main() -> None:
-    """Measure all datasets of the allow-list, and write the package's `spaces.json`."""
+    """Measure all allowed datasets, and write the package's `spaces.json`."""
     with Verifier() as verifier:
         spaces = {}
         for dataset in sorted(allowed_datasets()):

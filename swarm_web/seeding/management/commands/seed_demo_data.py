@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
 
 def refuse_site_in_use() -> None:
-    """Raise CommandError when the site has nodes or seasons."""
+    """Raise CommandError if the site has nodes or seasons."""
     nodes, seasons = Node.objects.count(), Season.objects.count()
     if nodes or seasons:
         raise CommandError(

@@ -23,7 +23,7 @@ ANY_TIME = "any time"
 
 
 def prompt(question: str, proposal: str) -> str:
-    """Ask at the terminal and return the answer, the proposal if it is empty.
+    """Ask at the terminal and return the answer, or `proposal` if the answer is empty.
 
     Raises SettingsError when the input ends or is interrupted.
     """

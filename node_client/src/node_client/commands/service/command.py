@@ -83,7 +83,7 @@ def logs(
 @app.command()
 @takes_settings("state_dir", "config", "auto_update", "wait_when_refused")
 def run(url: Url, *, choices: SettingChoices) -> None:
-    """Install a newer client if one is required, then join the swarm.
+    """With --auto-update, install a newer client if the node asked for one. Then join the swarm.
 
     This is the command of the service. Other supervisors may use it too.
     """

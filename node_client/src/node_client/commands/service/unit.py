@@ -57,7 +57,7 @@ def call(arguments: Sequence[str], *, check: bool = True) -> str:
 
 
 def run_attached(arguments: Sequence[str]) -> None:
-    """Run a program with its output on the terminal; Ctrl-C ends it.
+    """Run a program with its output on the terminal; Ctrl-C ends it without an error.
 
     Raises typer.Exit with its status if that is not 0, NodeError when it cannot be started.
     """

@@ -21,7 +21,8 @@ RunPython = Callable[[Sequence[str]], str]
 class UpgradeFailedError(Exception):
     """The upgrade failed; the message is the reason.
 
-    If the site's client is newer than this one but older than required, it stays installed.
+    The site's client is installed before its version is compared with the required one, so it stays
+    installed even if it is too old.
     """
 
 

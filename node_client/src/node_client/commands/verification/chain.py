@@ -47,7 +47,7 @@ class Chain:
 
     @property
     def keys(self) -> set[str]:
-        """All public keys with which the site has signed."""
+        """The public keys that the chain gives as the site's."""
         return {each.link.key for each in self.links if each.link.kind in ("began", "key")}
 
 
@@ -73,7 +73,10 @@ class RoundHistory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the site need not list the round: it was withdrawn, or a backup undid it."""
+        """Whether the site need not list the round.
+
+        That is so if it was withdrawn, or undone by a restored backup, and not scheduled since.
+        """
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
     def add(self, link: RecordLink) -> None:

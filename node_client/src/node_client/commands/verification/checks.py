@@ -65,7 +65,10 @@ class Differences:
 
 @dataclass(frozen=True)
 class RoundCheck:
-    """The result of one check; `compared` describes what was compared, and any doubts."""
+    """The result of one check.
+
+    `compared` describes what was compared and any doubts, or why nothing was compared.
+    """
 
     name: str
     outcome: CheckOutcome
@@ -91,8 +94,9 @@ def conclude(
 
 
 def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
-    """Compare the commitment with the hash of secret and rules, and the round number in the rules
-    with `number`.
+    """Compare the published commitment with the hash of the round's secret and rules.
+
+    Also compare the round number in the rules with `number`.
     """
     differences = Differences()
     ours = commit_quiz(published.rules, secret=bytes.fromhex(published.secret))

@@ -27,7 +27,10 @@ class MissingError(UncheckableError):
 
 
 def fetch(address: str, *, max_bytes: int, timeout_s: float = HTTP_TIMEOUT_S) -> bytes:
-    """Return the content at an address. Raises UncheckableError."""
+    """Return the content at an address.
+
+    Raises UncheckableError if it cannot be read or is larger than `max_bytes`.
+    """
     return b"".join(_stream(address, max_bytes=max_bytes, timeout_s=timeout_s))
 
 
@@ -42,7 +45,7 @@ def fetch_record(address: str) -> bytes:
 def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
     """Write the content at an address to the file `into`, and return its number of lines.
 
-    Raises UncheckableError.
+    Raises UncheckableError if it cannot be read or saved, or is larger than `max_bytes`.
     """
     lines = 0
     for chunk in _stream(address, max_bytes=max_bytes, timeout_s=HTTP_TIMEOUT_S):

@@ -150,7 +150,7 @@ def read_answer(line: bytes) -> PublishedAnswer:
 
 
 def read_asked(line: bytes) -> PublishedAsked:
-    """Parse a line of the published earlier rounds. Raises UncheckableError."""
+    """Parse a line of the site's record of earlier rounds. Raises UncheckableError."""
     return decode(line, PublishedAsked, what="record of the earlier rounds")
 
 

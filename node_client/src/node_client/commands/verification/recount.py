@@ -35,7 +35,7 @@ class _Result(IntEnum):
 
 
 class Recount:
-    """Compares the verdicts and scores of a round.
+    """Compares the published verdicts and scores of a round with recomputed ones.
 
     Call `add` once with each published answer; if it returns a question, call `compare` with the
     answer's new verdict. Then `check_answers` (or `skip_answers`) and `check_scores` give the
@@ -78,7 +78,7 @@ class Recount:
     def compare(
         self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
     ) -> None:
-        """Compare an answer's published verdict with the new one, and record a difference.
+        """Compare an answer's published verdict with `verdict`, and record a difference.
 
         A difference counts as a mistake of the site. But if one of the two verdicts is a timeout,
         the answer only counts as one that could not be compared.
@@ -114,7 +114,11 @@ class Recount:
         return RoundCheck("answers", outcome, why, self._verdicts)
 
     def check_scores(self) -> RoundCheck:
-        """Compare all published scores with those computed from the published verdicts."""
+        """Compare all published scores with those computed from the published verdicts.
+
+        These count as differences too: a repeated answer, an answer to a question that is not in
+        the round, an answer of a node without a score row, and a node with two score rows.
+        """
         differences = self._unexpected
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")

@@ -45,7 +45,7 @@ def read_results(raw: bytes) -> RoundResults:
 
 
 def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
-    """Compare the published scores and root with the lines, and each line with its own cells."""
+    """Compare the published scores and root with the results, and each line with its own cells."""
     differences = Differences()
     if results.root != published.results_root:
         differences.add("root of the results", published=published.results_root, ours=results.root)

@@ -71,7 +71,7 @@ def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) ->
 
 
 def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
-    """Return the outcomes of a run; it takes off when its own reward stays above `take_off_at`."""
+    """Return the outcomes of a run; its take-off is measured with the threshold `take_off_at`."""
     own, training_set, held_out = (
         cumulative_rewards(run.reward),
         cumulative_rewards(run.set_reward),

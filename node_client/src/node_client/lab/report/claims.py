@@ -52,7 +52,7 @@ def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) 
 
 
 def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) -> list[str]:
-    """Return sentences that warn of limits: exploratory seeds, missing runs, too few seeds."""
+    """Return warnings: exploratory seeds, missing runs, seeds left out, and too few seeds."""
     sentences = []
     if results.experiment.phase == "exploratory":
         sentences.append(

@@ -149,9 +149,9 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return how many of an arm's runs reach the baseline's final held-out level, and when.
 
-    Each run is compared with the baseline's run with the same seed. Return None with too few
-    evaluations for a level, or if the baseline's level is 0 with any seed, because every run has
-    reached 0 from the start.
+    Each run is compared with the baseline's run with the same seed. Return None with fewer than
+    HELD_OUT_WINDOW evaluations, or if the baseline's level is 0 with any seed, because every run
+    has reached 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

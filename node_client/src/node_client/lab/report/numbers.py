@@ -23,7 +23,7 @@ def format_gain_interval(low: float | None, high: float | None) -> str:
 
 
 def format_p(p: float) -> str:
-    """Return a p-value with two significant digits: .031, or < .001."""
+    """Return a p-value as text with up to two significant digits: 1, .031, .2, or < .001."""
     return "1" if p >= 0.995 else _without_zero(f"{p:.2g}") if p >= 0.001 else "< .001"
 
 
@@ -34,7 +34,7 @@ def format_p_is(p: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with three significant digits, from 1,000 on as a whole number."""
+    """Return a number as text: with up to three significant digits, or whole from 1,000 on."""
     if value is None:
         return NONE
     if value < 0:

@@ -21,7 +21,7 @@ from node_client.lab.report.tables import (
 
 
 def make_page(report: Report, *, plotly: str) -> str:
-    """Return the page. `plotly` is the source of plotly.js."""
+    """Return the report's page as HTML. `plotly` is the source of plotly.js."""
     figures = plot_all(report)
     onsets = [plot_onset(onset, report) for onset in report.onsets]
     environment = jinja2.Environment(

@@ -32,15 +32,15 @@ class SeedOutcome(Struct, frozen=True):
     training sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve and
     `held_out_final` its end; `forgetting`, `drawdown` and `wobble` are of the same curve
     (`lab.outcomes.HeldOut`). `take_off` is the first round from which the mean own reward stays
-    above `Report.take_off_at`, or None. `tokens`, `sent` and `received` (bytes) are sums over all
-    nodes and rounds. `informative`, the share of own rollouts that are informative, and
-    `informative_in_set` and `external`, the numbers of informative and of external rollouts in a
-    training set, are means over nodes and rounds. `length` (tokens of a completion), `reflection`
-    and `poisoned` (shares of own completions) are means over the last ten rounds. `spread` is the
-    standard deviation of `own` over the nodes, `held_out_spread` the standard deviation of the
-    final held-out score. The lists have one number for each training node, in order. Values of the
-    held-out curve are None, and their lists empty, where held-out questions were asked fewer than
-    two times.
+    above `Report.take_off_at` (see `lab.outcomes.take_off`), or None. `tokens`, `sent` and
+    `received` (bytes) are sums over all training nodes and rounds. `informative`, the share of own
+    rollouts that are informative, and `informative_in_set` and `external`, the numbers of
+    informative and of external rollouts in a training set, are means over nodes and rounds.
+    `length` (tokens of a completion), `reflection` and `poisoned` (shares of own completions) are
+    means over nodes and the last ten rounds. `spread` and `held_out_spread` are the standard
+    deviations over nodes of the cumulative own reward and of the final held-out score. The lists
+    have one number for each training node, in order. If the run has fewer than two evaluations,
+    the values of the held-out curve are None, and their lists empty.
     """
 
     seed: int
@@ -72,7 +72,8 @@ class SeedOutcome(Struct, frozen=True):
 class Curve(Struct, frozen=True):
     """A curve over rounds, of at most 200 points: the mean over nodes and paired seeds.
 
-    `low` and `high` are the ends of each point's interval at 95 %; empty with too few seeds.
+    `low` and `high` are the ends of each point's interval at 95 %; empty if the curve has no
+    intervals, or with too few seeds for them.
     """
 
     rounds: list[int]
@@ -87,7 +88,8 @@ class Curves(Struct, frozen=True):
     `own` is the own reward, averaged over ten rounds, and `cumulative` the sum of own rewards up to
     each round. `held_out` has a point for each evaluation. `informative`, `length`, `reflection`
     and `poisoned` are as in `SeedOutcome`, but averaged over ten rounds at each point, and have no
-    intervals. A curve is None if it was not measured or shows nothing.
+    intervals. `held_out` is None if a run has no evaluation, `reflection` if the mean share stays
+    below `arms.SEEN`, and `poisoned` if it is always 0.
     """
 
     own: Curve
@@ -116,8 +118,8 @@ class ArmReport(Struct, frozen=True):
     `design` is the fingerprint of experiment and arm that its runs carry. `nodes` is the number of
     nodes that train, `attackers` the number of nodes that do not. `seeds` has the outcomes of all
     its runs; the means and curves are over the seeds of `Report.seeds` only. `take_off` is the
-    median over these seeds, None if half of them or more did not take off. `bytes` is the number of
-    bytes that all nodes sent and received.
+    median over these seeds, None if half of them or more did not take off. `tokens` and
+    `bytes` (sent and received) are totals of the training nodes.
     """
 
     name: str
@@ -151,7 +153,8 @@ class ArmComparison(Struct, frozen=True):
 
     `group` names the nodes that are compared, None for all. `gain` is the ratio of the two arms'
     means, 1.94 for +94 %, and None where the other arm's mean is 0; `difference` is the difference
-    of the means. Intervals are at 95 %, None with too few seeds. `p` is two-sided and `p_greater`
+    of the means. Intervals are at 95 %, None with too few seeds; that of the gain is None also if
+    the other arm's mean is 0 in a draw of the bootstrap. `p` is two-sided and `p_greater`
     one-sided, both from the sign-flip test. `p_adjusted` is `p` adjusted by Holm's method over all
     comparisons of the same outcome (comparisons of groups separately), and `least_p` is the
     smallest `p` that this number of seeds can give.
@@ -177,7 +180,8 @@ class ArmComparison(Struct, frozen=True):
 class GainAfter(Struct, frozen=True):
     """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
 
-    `gain` is None where the baseline's sum is 0; the ends of its interval also with too few seeds.
+    `gain` is None if the baseline's sum is 0. The ends of its interval are None also if that sum is
+    0 in a draw of the bootstrap, or with too few seeds.
     """
 
     rounds: int
@@ -194,12 +198,13 @@ class Horizons(Struct, frozen=True):
 
 
 class Reached(Struct, frozen=True):
-    """When an arm's runs reach the baseline's final held-out score with the same seed, for good.
+    """When an arm's runs reach, for good, the final held-out score of the baseline's runs.
 
-    Scores are averaged over three evaluations. `runs` is the number of paired runs that reach the
-    baseline's score. `rounds` and `tokens` (generated by all nodes until then) are medians over all
-    paired runs. A run that does not reach it counts as later than all others, so the medians are
-    None if half of the runs or more do not reach it.
+    Each run is compared with the baseline's run with the same seed. Scores are averaged over three
+    evaluations. `runs` is the number of paired runs that reach the baseline's score. `rounds` and
+    `tokens` (generated by the training nodes until then) are medians over all paired runs. A run
+    that does not reach the score counts as later than all others, so the medians are None if half
+    of the runs or more do not reach it.
     """
 
     arm: str

@@ -68,8 +68,9 @@ class _Scored(NamedTuple):
 class ExternalChecker:
     """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
 
-    With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the latest
-    rollouts that were checked, each as `node/id`.
+    With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the names
+    (`node/id`) of the latest REMEMBERED rollouts that were checked, without those whose spec or
+    number of completions was foreign.
     """
 
     policy: Policy
@@ -83,9 +84,10 @@ class ExternalChecker:
     _ungenerated: Counter[str] = field(default_factory=Counter, init=False)
 
     def remember(self, names: Sequence[str]) -> None:
-        """Treat these rollouts (`node/id`) as checked before, such as those in a checkpoint.
+        """Drop the rollouts with these names (`node/id`) as duplicates from now on.
 
-        A name without a node, as in older checkpoints, matches this id of any node.
+        They were checked before, for example in the run that wrote a checkpoint. A name without a
+        node, as in older checkpoints, matches this id of any node.
         """
         for name in names:
             self.seen[name] = None
@@ -95,11 +97,12 @@ class ExternalChecker:
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
         """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
-        Later rollouts are not checked. A rollout that was checked is a duplicate in later calls.
+        Later rollouts are not checked. A rollout that was checked is a duplicate from then on,
+        unless its spec or its number of completions was foreign: such a rollout may be of the next
+        season, whose rules have not arrived yet.
 
-        The pool offers rollouts in random order, or the declared ones first if this node prefers
-        them. So the first usable rollouts are a uniform sample of all usable ones, or of the
-        declared ones.
+        The pool offers rollouts in random order, with the declared ones first if this node prefers
+        them. So taking the first usable ones is a random draw.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
@@ -255,9 +258,10 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token are kept only if both nodes have the same tokenizer and the same number of
-    tokens, `token_count`; otherwise only their sum is kept. The numbers can differ with the same
-    tokenizer, because a model can sample tokens that the tokenizer would not choose for the text.
+    Log-probs by token are kept only if both nodes have the same tokenizer and the completion has as
+    many tokens at its sender as here (`token_count`); otherwise only their sum is kept. The numbers
+    of tokens can differ with the same tokenizer, because a model can sample tokens that the
+    tokenizer would not choose for the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

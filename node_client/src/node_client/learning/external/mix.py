@@ -50,20 +50,21 @@ class RolloutMix:
         self.external = external
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Learn from a step's own rollouts and from its usable external ones.
+        """Learn from a step's own rollouts and from the external ones in its training set.
 
-        `comparable` are the own rollouts of the season's difficulty, which all external rollouts
-        have. With a ladder, `own` also contains rollouts of other difficulties.
+        `comparable` are the own rollouts that have the season's difficulty, as all external ones
+        do. With a ladder, `own` also contains rollouts of other difficulties.
         """
 
     def notice(self) -> str | None:
-        """Return why a mix that the owner wants to adapt cannot change, or None."""
+        """Return a text for the owner if an automatic mix has no room to change, else None."""
         return None
 
     def figures(self) -> dict[str, float]:
-        """Return I, J, and the values of an own and of an external place, for the step's report.
+        """Return the figures of an automatic mix for the step's report; a fixed mix has none.
 
-        A fixed mix returns an empty dict.
+        They are I (`local`), J (`external`), and the values of an own and of an external place of
+        the training set (see the module).
         """
         return {}
 
@@ -125,8 +126,9 @@ class AutoMix(RolloutMix):
 
     Every PERIOD steps, one place goes to the kind of rollout whose places have the higher value
     (see the module), if the values differ by more than MARGIN. `external` is the number of external
-    places at first, and `size` the size of the training set. `batch`, the number of own rollouts
-    generated in a step, limits the own places.
+    places to begin with, and `size` the size of the training set. Both kinds keep at least one
+    place. At most `batch` places, the number of own rollouts generated in a step, are own; within
+    this limit, at least a quarter (rounded down) stay own.
     """
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:
@@ -141,8 +143,9 @@ class AutoMix(RolloutMix):
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Update the values of an own and of an external place with the groups of one step.
 
-        Every PERIOD steps, a place moves to the side with the higher value if the values differ by
-        more than MARGIN. `comparable` are the own groups of the season's difficulty.
+        Every PERIOD steps, one place moves to the side with the higher value if the values differ
+        by more than MARGIN and the class's limits allow it. `comparable` are the own groups of the
+        season's difficulty.
         """
         places = self._places
         places.follow(comparable)
@@ -175,7 +178,7 @@ class AutoMix(RolloutMix):
         return {"external": self.external, **asdict(self._places)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state`, within the bounds of this run."""
+        """Continue from a saved `state`; J is limited to what this run's settings allow."""
         self.external = self._bound(state["external"])
         self._places = _Places(**{name: state[name] for name in state if name != "external"})
 

@@ -130,8 +130,9 @@ class Variance(SamplingStrategy):
 class Novel(SamplingStrategy):
     """Weighs by the share of a rollout's right completions that are new to this node.
 
-    The weight is at least 0.001. Right completions are those with the rollout's highest reward, if
-    that is above 0.
+    A completion is new if it is not among the latest REMEMBERED_TEXTS right completions of this
+    node's own rollouts and of external ones that it trained on. Right completions are those with
+    the rollout's highest reward, if that is above 0. The weight is at least 0.001.
     """
 
     def __init__(self) -> None:
@@ -217,9 +218,8 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
     """Return the strategy of a name, or the combination of names joined by `+`.
 
-    Raises SettingsError if a name stands for none.
-
-    `setting` is the setting that has the name, for the error's message.
+    Raises SettingsError as `make_plugin` does; `setting` is the setting that has the name, for the
+    error's message.
     """
     return Combined(
         {

@@ -32,8 +32,9 @@ def shareable_rollouts(
 ) -> list[Rollout]:
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Rollouts with a text that `_is_sendable` refuses are left out. So are rollouts with more or
-    longer completions than the season allows, because other nodes would drop them.
+    Left out are rollouts with a text that the protocol refuses or that is not exactly what was
+    sampled, and rollouts with more or longer completions than the season allows, because other
+    nodes would drop them. Without `with_logprobs`, no log-probs are included.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
@@ -45,7 +46,7 @@ def shareable_rollouts(
 
 
 def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
-    """Yield a text for each setting that keeps rollouts from being shared in this season."""
+    """Yield a text for each setting that keeps some or all rollouts from being shared."""
     if (config.num_generations or 0) > season.completions:
         yield (
             f"No rollout is shared: num_generations is {config.num_generations}, and others in the"

@@ -50,11 +50,12 @@ class Questions:
         )
 
     def draw(self, count: int) -> list[DrawnTask]:
-        """Return the next questions. Raises RefusedError when the verifier fails.
+        """Return a batch of the next `count` questions.
 
-        The batch may contain old questions, asked before (history resampling). If it fails, here or
-        when it is scored, its old questions are asked again in the next batch, except a question
-        that is dropped by `exclude`. Its new questions are not asked again.
+        With history resampling, some may be old ones, which were asked before. If the batch fails,
+        here or when its answers are scored, the old questions are asked again in the next batch,
+        except one that `exclude` drops; the new ones are not. Raises RefusedError when the verifier
+        fails.
         """
         if self._history is None:
             return self._draw_new(count)
@@ -91,7 +92,7 @@ class Questions:
             self._history.forget(lambda spec: stage_ended or self._curriculum.is_past(spec))
 
     def figures(self) -> dict[str, float]:
-        """Return the state of the curriculum for the step's report."""
+        """Return the curriculum's figures by name, for the step's report."""
         return self._curriculum.figures()
 
     def state(self) -> dict[str, Any]:
@@ -103,9 +104,10 @@ class Questions:
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`. Parts that this run's settings do not use are ignored.
+        """Continue from a saved `state`.
 
-        The history is also ignored if the state is of another season (not `same_season`).
+        Its history and its parts of the curriculum are ignored if this run's settings do not use
+        them. The history is also ignored if the state is of another season (not `same_season`).
         """
         self._counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
@@ -144,10 +146,10 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return the parts of the curriculum that the settings select: one or two, by their names.
+    """Return the one or two parts of the curriculum that the settings select, by their names.
 
-    The last part chooses the questions. If there is a part before it, the last part passes the
-    outcome of each step to it.
+    Only the last part is used directly. With `staged+ladder` this is the ladder: it lets the stages
+    choose the dataset, and passes the outcome of each step on to them.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

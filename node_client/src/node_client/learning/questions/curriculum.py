@@ -22,10 +22,9 @@ class StepOutcome:
     """The result of a step, from which a curriculum decides how it goes on.
 
     `answered` has the questions of the node's own rollouts, and `training_reward` is the mean
-    reward of these. `judge_round` is the number of the judge's latest round, None if there was
-    none.
-
-    `difficulty_changed` means that rewards before and after this step cannot be compared.
+    reward of these rollouts. `judge_round` is the number of the judge's latest round, None if there
+    was none. `difficulty_changed` says that a ladder has changed the difficulty after this step, so
+    rewards before and after it cannot be compared.
     """
 
     answered: Sequence[AnsweredQuestion]
@@ -37,8 +36,8 @@ class StepOutcome:
 class Curriculum(ABC):
     """Chooses what to ask, and learns from the answers. By default it has no state.
 
-    `stage` is the number of the current stage, starting at 1. A new stage asks new questions: no
-    question of the previous one is asked again.
+    `stage` is the number of the current stage, starting at 1. When a new stage begins, no question
+    of an earlier stage is asked again.
     """
 
     stage = 1
@@ -53,7 +52,7 @@ class Curriculum(ABC):
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether an earlier question must not be asked again, such as one of another difficulty.
 
-        A new stage makes all questions of the previous one past, without this method.
+        When a new stage begins, all earlier questions are dropped without a call of this method.
         """
         return False
 

@@ -71,9 +71,10 @@ class HeldOutSet:
         self._tasks: list[DrawnTask] = []
 
     def draw(self) -> list[DrawnTask]:
-        """Return the questions: each dataset's share by weight, without repeats if possible.
+        """Return the questions of all datasets, drawn in the first call.
 
-        The first call draws them. Raises RefusedError when the verifier fails.
+        Each dataset has its share by weight, but at least one question. Questions are not repeated
+        if that is possible. Raises RefusedError when the verifier fails.
         """
         if not self._tasks:
             season = self.season
@@ -106,9 +107,9 @@ class Evaluation:
         self._shares: dict[str, list[float]] = {}
 
     def ask(self) -> HeldOutScore | None:
-        """Ask the next batch; return the score after the last one, None before.
+        """Ask the next batch of questions; return the score after the last one, None before.
 
-        Raises RefusedError when the verifier fails.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError.
         """
         tasks, samples = self._questions.draw(), self._questions.samples
         at_once = min(QUESTIONS_AT_ONCE, max(ANSWERS_AT_ONCE // samples, 1))

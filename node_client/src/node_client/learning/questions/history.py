@@ -22,7 +22,10 @@ from swarm_protocol.messages import TaskSpec
 
 
 class QuestionHistory:
-    """Decides which of the next questions are old ones. Keeps at most two epochs of specs."""
+    """Decides which of the next questions are old ones, which were asked before, and which are new.
+
+    An old question is one that not all completions solved when it was last asked.
+    """
 
     def __init__(self, *, epoch_size: int, key: bytes) -> None:
         self._epoch_size = epoch_size
@@ -35,9 +38,9 @@ class QuestionHistory:
     def next_specs(self, count: int) -> list[TaskSpec | None]:
         """Return the next `count` questions: the spec of an old one, or None for a new one.
 
-        An epoch ends between batches, so that all its results are known. A batch that exceeds the
-        epoch is filled with new questions. Old questions of the previous call that were not
-        recorded since come first, because their batch failed.
+        If fewer are left in the epoch, new questions fill the batch: the next epoch can only begin
+        when all results of this one are known. Old questions of the previous call that were neither
+        recorded nor excluded since come first: their batch failed.
         """
         self._places, self._pending = [*self._pending, *self._places], []
         if not self._places:
@@ -47,14 +50,14 @@ class QuestionHistory:
         return places + [None] * (count - len(places))
 
     def exclude(self, spec: TaskSpec) -> None:
-        """Never return this question again: its batch failed because of it."""
+        """Do not return this question of the latest call again: its batch failed because of it."""
         if spec in self._pending:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right.
 
-        Unless all were, the question is asked again in the next epoch.
+        Unless all were, the question is asked again in the next epoch, if that has room for it.
         """
         self.exclude(spec)
         if not all(solved):

@@ -74,7 +74,7 @@ class _Climb:
 class Ladder(Curriculum):
     """Raises and lowers the difficulty of each of the season's datasets.
 
-    `mix` chooses the dataset, whatever its difficulty; the default is the season's mix.
+    The curriculum `mix`, by default the season's mix, chooses only the dataset of a question.
     """
 
     def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
@@ -131,10 +131,11 @@ class Ladder(Curriculum):
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Continue from a saved `state`, unless it is of another season, which has other rungs.
+        """Continue from a saved `state`.
 
-        This version of the client may have fewer rungs than the one that saved it. If the saved
-        rung does not exist here, the node takes the nearest one, with no results on it.
+        A state of another season (not `same_season`), or with rungs for another number of datasets,
+        is ignored. If a saved rung does not exist in this version of the client, the node takes the
+        nearest one, with no results on it.
         """
         rungs: Sequence[int] = state["rungs"]
         if not same_season or len(rungs) != len(self._climbs):

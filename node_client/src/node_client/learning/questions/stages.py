@@ -34,8 +34,8 @@ class Plateau:
     One window is not enough: the mean over a small node's few rollouts is uncertain by more than
     MIN_GAIN. Once reached, it stays reached.
 
-    `waited` is the number of windows since `best` was set (None before the first window), and
-    `window` has the rewards of the present window.
+    `best` is None until the first window is complete. `waited` is the number of windows that were
+    completed since `best` was set, and `window` has the rewards of the present window.
     """
 
     best: float | None = None
@@ -65,10 +65,10 @@ class Plateau:
 class Stages(Curriculum):
     """Knows the current stage of a node, and when the second one begins.
 
-    `switch` names what ends the first stage: a `plateau` of the training reward; the judge's
-    `round` whose number is `rounds` above the number of the first round seen; or the next `season`.
-    After the first stage has ended, it does not come back. When the difficulty changes, the
-    search for a plateau starts over.
+    `switch` names what ends the first stage: a `plateau` of the training reward; a `round` of the
+    judge whose number is at least `rounds` above that of the first round that this node saw; or the
+    next `season`. The first stage does not come back after its end. When a ladder changes the
+    difficulty, the search for a plateau starts over.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -115,9 +115,9 @@ class Stages(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, of this or another season.
 
-        With `switch` `season`, the first stage ends if the state is of another season. PRACTICE is
-        not such a season: the season that follows it continues from the state before PRACTICE, or
-        from the beginning if there was none.
+        With `switch` `season`, the first stage ends if the state is of another season. PRACTICE,
+        the season of a node that trains alone, does not count: the season that follows it continues
+        from the state before PRACTICE, or from the beginning if there was none.
         """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:

@@ -117,7 +117,8 @@ class ClippedLoss(PolicyLoss):
 
     The baseline is the group's mean, so no value function is learned (GRPO, arXiv 2402.03300). The
     ratio may leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where
-    that lowers the objective, and there it is at most `delta` (INTELLECT-2, arXiv 2505.07291).
+    that lowers the objective. There it is at most `delta` (INTELLECT-2, arXiv 2505.07291), unless
+    that is None.
     """
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
@@ -151,9 +152,9 @@ class ClippedLoss(PolicyLoss):
 
 
 def make_policy_loss(name: str) -> PolicyLoss:
-    """Return the loss `clipped`, or an instance of the plug-in that `name` gives.
+    """Return a `ClippedLoss` for the name `clipped`, or an instance of the plug-in of this name.
 
-    A plug-in is named as `package.module:Class`. Raises SettingsError if there is no such class.
+    A plug-in is named as `package.module:Class`. Raises SettingsError as `make_plugin` does.
     """
     return make_plugin(
         name,
@@ -186,9 +187,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
 
-    It replaces the ratio of a completion from another policy, whose probability there is unknown
-    and taken as 1. Its gradient vanishes for p near 0, so text that the policy would never write
-    hardly changes the policy.
+    It replaces the ratio for completions of another policy: their probability at their sender is
+    taken as 1. Its gradient vanishes for p near 0, so text that the policy would never write hardly
+    changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)

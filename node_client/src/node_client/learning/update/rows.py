@@ -112,9 +112,10 @@ def denominators(
 
     The correction is None if no row is external. The old log-probs are `before` (B, T), which are
     this node's own log-probs before the update, without gradient. With importance `sender`, a row
-    that has its sender's log-probs by token uses these instead, and a row that has only their sum
-    gets a weight (`sequence_weight`). The ratio and the weight are bounded, because nobody can
-    check a sender's values. All other external rows are shaped if `external_shaping` is `luffy`.
+    that has its sender's log-probs by token uses the sender's instead, and a row that has only
+    their sum gets a weight (`sequence_weight`). In both cases the values are bounded, because
+    nobody can check what a sender states. All other external rows are shaped if `external_shaping`
+    is `luffy`.
     """
     if not any(row.external for row in rows):
         return before, None

@@ -40,7 +40,10 @@ class UpdateReport:
 
     @property
     def is_finite(self) -> bool:
-        """Whether loss and gradient are finite; otherwise no step was made."""
+        """Whether the loss and the gradient norm of the last step are finite.
+
+        If the norm is not finite, that step was skipped.
+        """
         return isfinite(self.loss) and isfinite(self.grad_norm)
 
 
@@ -48,8 +51,8 @@ class UpdateReport:
 class MicroBatch:
     """Rows that go through the model together, with their log-probs from before the update.
 
-    `old_logprobs` (B, T) are None if there is a single pass, because the log-probs of that pass,
-    detached, are the same. `reference_logprobs` (B, T) are None without a KL term.
+    `old_logprobs` (B, T) are None if there is a single iteration, because the log-probs of its
+    forward pass, detached, are the same. `reference_logprobs` (B, T) are None without a KL term.
     """
 
     rows: list[TrainingRow]
@@ -90,12 +93,13 @@ class Updater:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
         Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient
-        and are not run. If there are no other rows, the policy does not change, and all figures of
-        the report are 0.
+        and are not run. If no row is run, the policy does not change, and all figures of the report
+        are 0.
 
-        When memory runs out, also when the optimizer allocates its states, micro-batches are halved
-        and the update starts over. If that happens after the first step, the remaining steps are
-        skipped instead. Raises MemoryExhaustedError if smaller micro-batches do not help.
+        When memory runs out before the first step is complete, micro-batches are halved and the
+        update starts over; when it runs out later, the remaining steps are skipped. Raises
+        MemoryExhaustedError if smaller micro-batches do not help, or if memory runs out in the
+        optimizer and the node has several processes.
         """
         rows = make_rows(groups, config=self.config)
         token_count = sum(len(row.completion) for row in rows)
@@ -161,8 +165,8 @@ class Updater:
     def prepare(self, rows: list[TrainingRow], *, timer: StepTimer) -> MicroBatch:
         """Return the rows as a micro-batch, with the log-probs that the settings need.
 
-        With several iterations these are the policy's log-probs before the update, with a KL term
-        also those of the reference model.
+        With several iterations, the micro-batch has the policy's log-probs before the update; with
+        a KL term, it has those of the reference model.
         """
         old = reference = None
         config, texts = self.config, _texts_of(rows)
@@ -234,9 +238,9 @@ class Updater:
 
         Return a notice for the owner if the optimizer starts without its saved state, else None.
 
-        Batch sizes affect rounding, so memory budgets start no larger than the saved ones. They are
-        not changed if they were saved with another `micro_batch_tokens`, or not saved at all (older
-        checkpoints).
+        Memory budgets are lowered to the saved ones if these are smaller, because batch sizes
+        affect rounding. They are not changed if they were saved with another `micro_batch_tokens`,
+        or not saved at all (older checkpoints).
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):

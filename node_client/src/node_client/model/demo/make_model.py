@@ -123,7 +123,7 @@ def make(
 
 
 def describe_recipe(name: str, *, seed: int) -> str:
-    """Return as JSON everything that a base depends on."""
+    """Return as JSON what identifies a base: name, seed, generator, tasks and settings."""
     mix = {choice.dataset: choice.config for choice in tasks_of(name)}
     recipe = {"name": name, "seed": seed, "generator": GENERATOR, "tasks": mix}
     return json.dumps(recipe | asdict(BASES[name]), indent=1) + "\n"
@@ -135,9 +135,11 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 
 
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
-    """Return warm-up examples of a base: tasks of the training part with their answers.
+    """Return warm-up examples of a base: tasks of the training part with answers.
 
-    The number of examples of a dataset is `per_dataset` times its weight. Raises RefusedError.
+    The answers are right, except where a worked solution of a `ThinkingBase` goes wrong. The number
+    of examples of a dataset is `per_dataset` times its weight, rounded down. Raises RefusedError
+    when the verifier fails.
     """
     base = BASES[name]
     rng = random.Random(0)

@@ -47,7 +47,7 @@ TEACHERS: Mapping[str, Callable[[str], str]] = {
 
 
 def work_out(dataset: str, question: str) -> str:
-    """Return the right answer. Raises KeyError for a dataset without a teacher."""
+    """Return the right answer to a question. Raises KeyError for a dataset not in TEACHERS."""
     return TEACHERS[dataset](question)
 
 
@@ -86,7 +86,10 @@ def work_through(question: str, habits: WritingHabits, *, rng: random.Random) ->
 
 
 def read_terms(question: str) -> list[int]:
-    """Return the terms of a sum, negative if they are subtracted. Raises ValueError."""
+    """Return the terms of a sum, negative if they are subtracted.
+
+    Raises ValueError for a question without a sum.
+    """
     found = re.search(r"-?\d+(?: [+-] \d+)+(?= =)", question)
     if found is None:
         raise ValueError(f"no sum in {question!r}")

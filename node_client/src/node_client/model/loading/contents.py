@@ -20,8 +20,9 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 def count_parameters(folder: Path, *, name: str) -> int | None:
     """Check a model's folder and return the number of its parameters.
 
-    Return None if its weights are not safetensors files, whose headers have the number. `name` is
-    the name or path that the user gave, for messages. Raises ModelUnavailableError.
+    The headers of safetensors files have this number; return None if the weights are in another
+    format. `name` is the name or path that the user gave, for messages. Raises
+    ModelUnavailableError if the folder has no language model that can be loaded.
     """
     if not folder.is_dir():
         raise unusable(name, "it is a file, and a model is a folder")
@@ -45,7 +46,7 @@ def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
 
 
 def first_line(problem: Exception) -> str:
-    """Return the first line of an error's message, or its type if it has none."""
+    """Return the first line of an error's message that is not blank, else the name of its type."""
     return next(filter(str.strip, str(problem).splitlines()), type(problem).__name__)
 
 

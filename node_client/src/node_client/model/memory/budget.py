@@ -29,14 +29,14 @@ class MemoryBudget:
         self.times_lowered = 0
 
     def fit(self, tokens: int) -> int:
-        """Return how many of `tokens` to run at once, at least 1."""
+        """Return how many tokens to run at once, at least 1, where `tokens` are desired."""
         return max(1, int(tokens * self.share))
 
     def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
         """Lower the share after an out-of-memory error; raise any other error again.
 
-        The new share is half the old one, or half of `tried`, the share that the failed attempt
-        used, if that is smaller. Below 1/8192 it becomes 0.
+        The new share is half of the present one or of `tried`, the share that the failed attempt
+        used, whichever is smaller. Below 1/8192 it becomes 0.
         """
         if not is_out_of_memory(error):
             raise error
@@ -44,7 +44,7 @@ class MemoryBudget:
         self.lower(share if share >= _MIN_SHARE else 0.0)
 
     def lower(self, share: float) -> None:
-        """Use this share from now on if it is smaller than the present one: memory ran out."""
+        """Lower the share to `share` because memory ran out; do nothing if that is not smaller."""
         if share < self.share:
             self.share = share
             self.ran_out = True
@@ -55,7 +55,7 @@ class MemoryBudget:
         return {"share": self.share, "ran_out": self.ran_out}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Start with at most the share that fitted when `state` was saved."""
+        """Lower the share to the one in a saved `state`, if that is smaller and not 0."""
         if 0 < state["share"] <= self.share:
             self.share = state["share"]
             self.ran_out = self.ran_out or state["ran_out"]

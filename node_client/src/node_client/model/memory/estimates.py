@@ -46,8 +46,8 @@ def initial_share(
     """Return the share of `tokens` to start with, in (0, 1], and log it if it is below 1.
 
     `state_bytes` is the optimizer's state for each trained parameter. If `checkpointed`, layers
-    keep no activations; if `half_precision`, products are computed in 16 bits; if `copied`,
-    sampling keeps a 16-bit copy of the weights.
+    keep only their input for the backward pass; if `half_precision`, products are computed in 16
+    bits; if `copied`, sampling keeps a 16-bit copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -78,7 +78,10 @@ def check_memory(name: str, weights: int, *, device: torch.device) -> None:
 
 
 def shape_of(model: PreTrainedModel) -> Shape:
-    """Read the shape of a model. A missing intermediate size is taken as 4 times the hidden one."""
+    """Return the sizes of a model.
+
+    If its configuration has no intermediate size, that is taken as 4 times the hidden size.
+    """
     config = model.config.get_text_config()
     hidden: int = config.hidden_size
     return Shape(
@@ -127,8 +130,8 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into 80 % of `free`.
 
     `free` is in bytes: `resident` of them are needed in any case, and `per_token` for each token.
-    Because the share is one of few values, two runs on one machine hardly ever differ. If not even
-    one token fits, the share still allows about one.
+    The share is one of few values so that two runs on one machine nearly always get the same one,
+    although `free` varies. If not even one token fits, the share still allows about one.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0

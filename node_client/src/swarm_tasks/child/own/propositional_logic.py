@@ -34,7 +34,9 @@ _ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
 
 
 class PropositionalLogic(PropositionalLogicDataset):
-    """The library's entries that have a conclusion that counts; each entry lists all of them.
+    """The library's entries that have a conclusion as `list_conclusions` defines it.
+
+    Each entry's metadata lists all of its conclusions.
 
     If the entry of an index has no such conclusion, the entry of that index plus 2**31 is tried,
     then plus 2 * 2**31, and so on. These sums lie outside the range of indices, so no two indices
@@ -69,15 +71,15 @@ class PropositionalLogic(PropositionalLogicDataset):
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 if the answer is one of the entry's conclusions, else 0."""
+        """Return 1 if the answer is one of the entry's conclusions, also written with →, else 0."""
         return float(_read_clause(answer) in entry["metadata"]["conclusions"])
 
 
 def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[str]:
-    """Return the conclusions that need at least two of the premises.
+    """Return the conclusions that follow from all premises together, but from none of them alone.
 
-    Literals come first, then disjunctions of two literals. The list is empty if the premises
-    contradict each other, because then everything would follow.
+    Literals come first, then disjunctions of two literals; there are no other forms. The list is
+    empty if the premises contradict each other, because then everything would follow.
     """
     truths, everything = _literal_truths(tuple(variables))
     facts = [_truth(Expression.from_string(premise), truths, everything) for premise in premises]
