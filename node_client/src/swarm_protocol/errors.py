@@ -143,7 +143,7 @@ class RefusedError(Exception):
     """A request was refused: `message` says what was wrong, and `fix` what to do about it.
 
     `code` is an ErrorCode, or a text that only a newer server knows. `fix` is required for such a
-    text, and otherwise has a default (`FIXES`). `retry_after` is the wait in seconds that the
+    code, and otherwise has a default (`FIXES`). `retry_after` is the wait in seconds that the
     server asks for, None if it does not.
     """
 

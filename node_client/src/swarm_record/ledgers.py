@@ -77,8 +77,9 @@ class RoundEntry:
     def is_declined(self) -> bool:
         """Whether the node took no part although another node of its owner requested the questions.
 
-        Ranks count such a round as if the node had solved nothing. Otherwise its owner, who knows
-        the questions, could skip the rounds that suit it least, so that it ranks above equal nodes.
+        Ranks count such a round as if the node had solved nothing. Otherwise the owner, who knows
+        the questions, could let the node skip the rounds that suit it least, and it would rank
+        above equal nodes.
         """
         return self.reason == DECLINED
 

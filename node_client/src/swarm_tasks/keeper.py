@@ -55,7 +55,7 @@ class ChildKeeper:
 
         `steps` has the initial value of each step of the request, and is written to the board
         first. A child that has died, or does not read the request, is replaced once. Raises
-        RefusedError VERIFIER_FAILED if that fails too, or if no child can be started.
+        RefusedError VERIFIER_FAILED if sending then fails again, or if no child can be started.
         """
         message = encode_message(request)
         try:

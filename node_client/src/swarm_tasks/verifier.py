@@ -166,7 +166,7 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError if one of them cannot be made; callers can then request the others
+        Raises NoQuestionError if a question cannot be made; callers can then request the others
         again. Raises RefusedError VERIFIER_FAILED if no child can be used.
         """
         for position, spec in enumerate(specs):

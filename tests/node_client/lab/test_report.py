@@ -6,6 +6,7 @@ import pytest
 
 from node_client.lab.records import pack_runs
 from node_client.lab.report.making import encode_report, make_report, read_report
+from node_client.lab.report.numbers import format_number
 from node_client.lab.report.shape import ArmComparison, ArmReport, Outcome, Report
 from node_client.lab.results import read_results
 from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
@@ -260,3 +261,10 @@ def test_gain_of_each_horizon_counts_the_rounds_up_to_it(tmp_path: Path) -> None
     assert [after.gain for after in horizons.gains[:2]] == [2.0, 2.0]
     assert horizons.gains[-1].gain == 1.5
     assert (horizons.gains[-1].gain_low, horizons.gains[-1].gain_high) == (1.5, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0123456, ".0123"), (999.4, "999"), (999.6, "1,000"), (12345.6, "12,346")]
+)
+def test_number_has_three_digits_or_is_whole(value: float, text: str) -> None:
+    assert format_number(value) == text

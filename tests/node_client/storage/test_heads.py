@@ -49,6 +49,14 @@ def test_head_without_a_valid_signature_is_not_recorded(
     assert "no valid signature" in caplog.text
 
 
+def test_changed_head_is_recorded_after_one_without_a_valid_signature(tmp_path: Path) -> None:
+    log = HeadLog(tmp_path / "heads.jsonl", site=SITE)
+    log.record(signed_head(7, head="aa" * 32))
+    log.record(ChainHead(7, "bb" * 32, public_key_of(PRIVATE), "00" * 64))
+    log.record(signed_head(7, head="cc" * 32))
+    assert [line.head[:2] for line in read_heads(tmp_path / "heads.jsonl")] == ["aa", "cc"]
+
+
 def test_changed_link_is_reported_once_and_both_heads_are_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

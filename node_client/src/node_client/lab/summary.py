@@ -58,7 +58,7 @@ class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     of nodes, None for all. `expects` is one of:
 
     - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
-      given, `more` requires a gain of at least this instead of any increase;
+      given, `more` also requires a gain of at least this;
     - `no less`: the lower end of the gain's interval is at least `at_least`, by default .9;
     - `nothing`: the comparison is descriptive and not tested.
     """
@@ -262,14 +262,14 @@ def _holds(claim: ExpectedResult, found: ArmComparison) -> bool | None:
         return None
     if claim.expects == "no less":
         low = found.gain_low
-        return low is not None and low >= (claim.at_least or NO_LESS)
+        at_least = NO_LESS if claim.at_least is None else claim.at_least
+        return low is not None and low >= at_least
     if found.p_adjusted > LEVEL:
         return False
     if claim.expects == "less":
         return found.difference < 0
-    if claim.at_least is not None:
-        return found.gain is not None and found.gain >= claim.at_least
-    return found.difference > 0
+    enough = claim.at_least is None or (found.gain is not None and found.gain >= claim.at_least)
+    return enough and found.difference > 0
 
 
 def _compare(claim: ExpectedResult, report: Report) -> ArmComparison:

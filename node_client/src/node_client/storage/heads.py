@@ -63,6 +63,7 @@ class HeadLog:
         if not is_signed(stated, key=head.key, signature=head.signature):
             log.warning("the coordinator's chain head has no valid signature; it is not recorded")
             return
+        self._note_change(head)
         line = RecordedHead(
             site=self._site.base,
             sequence=head.sequence,
@@ -77,23 +78,27 @@ class HeadLog:
             log.warning("link %d of the chain was not recorded: %s", head.sequence, problem)
 
     def _is_known(self, head: ChainHead) -> bool:
-        """Return whether to skip a head: it is recorded, or its link is known to have changed.
+        """Return whether to skip a head: it is recorded, or its link is known to have changed."""
+        recorded = self._recorded.get((self._site.base, head.sequence))
+        return head.sequence in self._changed or (
+            recorded is not None and recorded.head == head.head
+        )
 
-        So the first changed head of a link is recorded, as evidence. A warning is logged for it,
-        unless the head names a restored backup.
+    def _note_change(self, head: ChainHead) -> None:
+        """Remember and log that a head differs from the recorded one of the same link.
+
+        So only the first changed head of a link is recorded, as evidence. Nothing is logged if the
+        head names a restored backup.
         """
         recorded = self._recorded.get((self._site.base, head.sequence))
-        if recorded is None or recorded.head == head.head:
-            return recorded is not None
-        if head.sequence in self._changed:
-            return True
+        if recorded is None:
+            return
         self._changed.add(head.sequence)
         if head.restored is None:
             log.warning(
                 "the coordinator changed link %d of its chain: %s on %s, now %s",
                 *(head.sequence, recorded.head, recorded.seen_at, head.head),
             )
-        return False
 
     def _append(self, line: RecordedHead) -> None:
         self._recorded[line.site, line.sequence] = line

@@ -30,12 +30,12 @@ class SeasonInfo(Struct, frozen=True):
 
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
     `max_new_tokens` and `temperature` (0 means greedy) are for generating answers to the judge.
-    `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`). `batch`
-    is how many rollouts a node generates in each step, in every arm; null is I + J.
+    `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`).
+    `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes publish rollouts, though they receive none.
-    `system_prompt` is given to models with every question, in training and by the judge. `answers`
-    names the rules by which answers are read (`swarm_tasks.answers`). `sampling` has the allowed
-    strategies of RequestRollouts; it is empty from older servers.
+    `system_prompt` is given to models with every question, in training and by the judge.
+    `answers` names the rules by which answers are read (`swarm_tasks.answers`).
+    `sampling` has the allowed strategies of RequestRollouts; it is empty from older servers.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Rejected(Struct, frozen=True):
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
     """What became of published rollouts.
 
-    `accepted` is how many the pool accepted, including those that it already had.
+    `accepted` is how many the pool accepted or already had; `rejected` has the others.
     """
 
     accepted: int

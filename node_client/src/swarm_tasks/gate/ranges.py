@@ -62,7 +62,7 @@ class Trial:
     """Tries configurations of one dataset.
 
     `defaults` has the library's default value of each field. `candidates` has, by name, the number
-    fields that the library's curriculum changes, each with the range of its values there.
+    fields that the library's curriculum changes, each with the range of its levels and default.
     """
 
     def __init__(self, name: str, by_index: bool) -> None:

@@ -39,7 +39,7 @@ def format_number(value: float | None) -> str:
         return NONE
     if value < 0:
         return _sign(value) + format_number(-value)
-    if value >= 1000:
+    if value >= 999.5:
         return f"{value:,.0f}"
     text = f"{value:.3g}"
     return _without_zero(text if "e" not in text else f"{value:.1e}")
