@@ -7,7 +7,6 @@ from ninja import Router
 from pydantic import Field
 
 from swarm_web.dashboard.api.fields import (
-    Answered,
     Arm,
     Interval,
     ReportSchema,
