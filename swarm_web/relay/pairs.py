@@ -1,7 +1,8 @@
 """The limit of credits per pair of parties and minute, so that colluding nodes gain little.
 
 A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
-pool uniformly, so in a swarm of twenty or more no honest pair comes near the limit.
+pool almost uniformly, so in a swarm of twenty or more, two honest nodes that have no owner or
+different owners stay below the limit. Two owners with several nodes each may exceed it.
 
 Key of season `s` and minute `m` (Unix seconds), with an expiry: `relay:{s}:pairs:m` is a hash of
 `<giver's party>/<taker's party>` to the credits so far.
