@@ -186,7 +186,8 @@ def _lock_coin(season: Season) -> None:
 def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
     """Take the next place in a block of the node's model, or in a new block if all are full.
 
-    Two nodes of one owner never share a block: one node's arm would help to guess the other's.
+    A node gets no place in a block with another node of its present owner: one node's arm would
+    help to guess the other's.
     """
     blocks = season.coin_blocks.filter(model=node.model, taken__lt=F("size"))
     if node.owner_id is not None:

@@ -4,7 +4,7 @@ A refresh adds the rounds that entered each window since the last refresh to the
 subtracts those that left, and rewrites the standings of the windows that changed. It reads the
 ledgers and the scores of those rounds, never answers. Its cost grows with the size of a round and
 the number of nodes, but hardly with the length of the season, because even after a year a node's
-ledger takes only a few kilobytes.
+ledger takes only some tens of kilobytes.
 """
 
 from collections import defaultdict

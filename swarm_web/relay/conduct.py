@@ -42,13 +42,13 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 **Too right to be true.** If a policy solves a question with a chance of p, all of its completions
 are right with a chance of at most p, however many there are. So for questions drawn at random, the
 share of all-right rollouts in each dataset is at most the share that the node solves in the judge's
-rounds. Publishing informative rollouts first only lowers it: they have a wrong completion. The
-judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that opened
-since the checks began, plus MARGIN. MARGIN allows for what a node learns or forgets between a check
-and a round, and for another sampling temperature. The number of all-right rollouts is tested
-against the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum of
-independent events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of
-the judge's 64 questions and publishes only right answers is found at 16 checks.
+rounds. Clients drop informative rollouts last, which only lowers it: these have a wrong completion.
+The judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that
+opened since the checks began, plus MARGIN. MARGIN allows for what a node learns or forgets between
+a check and a round, and for another sampling temperature. The number of all-right rollouts is
+tested against the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum
+of independent events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6
+of the judge's 64 questions and publishes only right answers is found at 16 checks.
 
 Only this test detects right answers with poisonous text around them. It does not detect them in
 rollouts of a dataset in which the judge has not asked the node since the checks began, in rollouts

@@ -145,8 +145,8 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658).
 
-    Without it, uv requests a part of the wheel; if that fails, uv downloads every package twice,
-    including those from the indexes to which this one redirects.
+    Without it, uv requests a part of the wheel. If that fails once, uv downloads every wheel
+    without metadata twice, including those to which this index redirects.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""
