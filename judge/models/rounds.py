@@ -183,7 +183,8 @@ class Seat(models.Model):
 
     A node is invited when the round opens, and offered questions when it requests them. Offered
     questions without an answer count as wrong; a node that was never offered any is absent. A
-    round does not wait for nodes that came late.
+    round does not wait for seats with `came_late`: their nodes came after the opening and must wait
+    for the next round.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats", db_index=False)

@@ -71,7 +71,8 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade up to BATCH answers without a verdict.
 
     Returns how many were graded, postponed or timed out (`judge.services.patience`). Postponed
-    answers are timed out or graded only if there are no others to lock; then the oldest one of each
+    answers are handled only if no others can be locked: those of closed rounds and of seats over
+    their budget are timed out. If there were none of these, the oldest postponed answer of each
     seat is graded.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a

@@ -45,10 +45,11 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
     """Return what the seasons' differences, swarm - isolated, show together; tested by sign flips.
 
     `differences` has the difference of each season, in the order in which the seasons ended. From
-    MIN_SEASONS seasons on, there is a look after each season. The test flips the signs of the
-    differences in all ways; beyond fourteen seasons it draws 16,384 ways with a fixed seed. Its
-    p-value is exact over all looks together if, without an effect, a season's difference is as
-    likely as its opposite. The interval is Student's at 95 % for one look.
+    MIN_SEASONS seasons on, the test is repeated after each season; each repetition is a *look*. The
+    test flips the signs of the differences in all ways; beyond fourteen seasons it draws 16,384
+    ways with a fixed seed. Its p-value is exact over all looks together if, without an effect, a
+    season's difference is as likely as its opposite. The interval is Student's at 95 % for one
+    look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))

@@ -40,7 +40,9 @@ class Mix:
 
 
 def read_mixes(season: Season, model: str) -> list[Mix]:
-    """Return the mixes that a model's nodes use, by increasing share, in one query.
+    """Return a model's nodes grouped by their share of external rollouts, lowest share first.
+
+    Makes one query.
 
     Untrained and quarantined nodes are left out, as are those that trained on no rollouts of their
     own and those with fewer than MIN_ROUNDS scored rounds.

@@ -71,7 +71,7 @@ class NodeConnection(Protocol):
         """Tell the node to reconnect later; a message that is being handled is answered first."""
 
     def read_ahead(self) -> None:
-        """Read further messages while a reply is unread; drop the node if it sends too many."""
+        """Read further messages while the node reads no reply; drop the node after too many."""
 
     def drop(self) -> None:
         """Close the socket, because the node does not read."""

@@ -26,11 +26,11 @@ _HALF_STEP = 1 << 15
 
 
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
-    """Write float32 numbers into `half`, as bfloat16 rounded half away from zero, and `remainder`.
+    """Split float32 numbers into `half`, as bfloat16, and `remainder`.
 
-    The three have the same shape; the remainder is int16. `full` must be contiguous and is
-    overwritten. As integers, the bits of a float32 number are the bits of its bfloat16 number times
-    2**16, plus its remainder.
+    Ties are rounded away from zero. The three have the same shape; the remainder is int16. `full`
+    must be contiguous and is overwritten. As integers, the bits of a float32 number are the bits of
+    its bfloat16 number times 2**16, plus its remainder.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign

@@ -50,8 +50,8 @@ class JudgeScore(msgspec.Struct, frozen=True):
 class ModelOrigin:
     """Where a model comes from: its base model, and how it was trained.
 
-    For training without a coordinator, `site` and `judged` are None and `node` is empty. `judged`
-    is also None if the score is not known.
+    `judged` is the node's judge score in its season; None if it is not known. For training without
+    a coordinator, `site` and `judged` are None and `node` is empty.
     """
 
     base_model: str

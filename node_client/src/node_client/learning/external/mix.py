@@ -4,8 +4,8 @@ A fixed mix is the default. The automatic mix moves one place at a time to the s
 external, where rollouts teach more. It compares the value of a place on both sides:
 
 - an own place: the share of this node's rollouts that are informative;
-- an external place: the probability that its rollout has a larger share of right completions than
-  an own informative rollout of the same dataset, minus the probability that it has a smaller one;
+- an external place: the probability that its rollout has a higher mean reward than an own
+  informative rollout of the same dataset, minus the probability that it has a lower one;
   0 for an empty place. External rollouts are informative, so they are compared with own informative
   ones only. Among equal nodes the expected value is therefore 0, however seldom they are right:
   each finds by itself, and closer to its own policy, what it could get from the others.
