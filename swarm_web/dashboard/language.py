@@ -24,9 +24,9 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 def speak_language(get_response: GetResponse) -> GetResponse:
     """Middleware that answers in the visitor's language, except on the paths FOR_PROGRAMS.
 
-    A request with `?lang=` is answered with a redirect that stores the language in a cookie.
-    Django's LocaleMiddleware would leave the language active in the thread, and would translate
-    responses to programs.
+    A GET or HEAD whose `?lang=` names one of the site's languages is answered with a redirect that
+    stores it in a cookie; any other `?lang=` is ignored. Django's LocaleMiddleware would leave the
+    language active in the thread, and would translate responses to programs.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -119,8 +119,8 @@ class Drawing:
     def is_informative(self, entry: Entry) -> bool:
         """Return whether an entry may be drawn as an informative one.
 
-        This is so if `is_open` is true for it and the declarations of its node count. The entry
-        must have been declared informative.
+        This is so if `is_open` is true for it and its node's declarations have not lapsed. Call it
+        only for entries that were declared informative; this is not checked.
         """
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 

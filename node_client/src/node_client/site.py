@@ -81,9 +81,10 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of the digests of the questions that a round's season asked before it.
+        """Return the address of the digests of the questions that the season asked before a round.
 
-        The file has a line of JSON for each earlier round; that of a sealed round lacks them.
+        The file there has a line of JSON for each earlier round of the season; the line of a sealed
+        round has no digests.
         """
         return f"{self.base}/rounds/{number}/asked.jsonl"
 

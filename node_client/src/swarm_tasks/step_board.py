@@ -58,7 +58,8 @@ class StepBoard:
         """Return the results of the first `count` steps, and the value of the first pending step.
 
         A result is a step's value and seconds; the steps from the first pending one on have no
-        result. The value is None if no step is pending. Seconds are valid only for scored texts.
+        result. The value is None if no step is pending. The seconds are valid only for steps that
+        score a text, not for those that generate a question.
         """
         steps = self.read(count)
         done = count_done(steps)

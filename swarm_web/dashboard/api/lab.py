@@ -71,7 +71,7 @@ class LabOut(ReportSchema):
 
 
 class LabReport(ReportSchema):
-    """An unchanged `report.json`; docs/lab.md says how its numbers are computed."""
+    """A `report.json` as the lab wrote it; docs/lab.md says how its numbers are computed."""
 
     format: int = describe("The version of the file format.", 1)
     name: str = describe("The experiment's name.", "sharing")

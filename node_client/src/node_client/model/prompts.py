@@ -29,8 +29,8 @@ def write_conversation(
     """Return the prompt for the next answer.
 
     `messages` alternate; the first and the last are the user's. The prompt follows the tokenizer's
-    chat template if there is one. Without a template, or with one that has no system role, the
-    system prompt is put before the first question. An empty system prompt is left out.
+    chat template if there is one. Without a template, or with one that raises an error for a system
+    message, the system prompt is put before the first question. An empty system prompt is left out.
     """
     first, *later = messages
     with_system = f"{system_prompt}\n\n{first.content}" if system_prompt else first.content

@@ -89,7 +89,10 @@ def install(plan: ServiceUnit) -> None:
 
 
 def uninstall(plan: ServiceUnit) -> bool:
-    """Stop, disable and remove the unit; return whether there was one. Raises NodeError."""
+    """Stop, disable and remove the unit; return whether there was one.
+
+    Raises NodeError when systemctl fails.
+    """
     file = unit_file(plan)
     if not file.exists():
         return False

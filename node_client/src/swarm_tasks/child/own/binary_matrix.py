@@ -18,7 +18,10 @@ class BinaryMatrix(BinaryMatrixDataset):
     category = "algorithmic"
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 for the right answer, whatever the spaces between its numbers, else 0."""
+        """Return 1 if the answer has the right numbers in the right rows, else 0.
+
+        Numbers are separated by any amount of white space; blank lines do not count.
+        """
         return float(_rows(answer) == _rows(entry["answer"]))
 
 
