@@ -70,8 +70,8 @@ def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> Qu
 
 def results_of_node(node: Node) -> QuerySet[Score]:
     """Return a node's results in the closed rounds of all seasons, newest first."""
-    closed = Score.objects.filter(node=node, round__phase=Phase.CLOSED)
-    return closed.select_related("round", "node").order_by("-round__number")
+    closed = node.scores.filter(round__phase=Phase.CLOSED)
+    return closed.select_related("round").order_by("-round__number")
 
 
 def exported_scores() -> QuerySet[Score]:

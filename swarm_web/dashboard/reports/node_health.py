@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count
 from django.utils.translation import gettext as _
 
-from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
+from judge.models import Round, Score, Season, Standing
 from swarm_web.board.leaderboard import LeaderboardRow
+from swarm_web.edge.brief_cache import keep_briefly
 from swarm_web.nodes.models import Node
 
 HealthState = Literal["good", "waiting", "bad"]
@@ -46,38 +47,40 @@ class SeatStatus:
         return text % {**number, "answered": self.answered, "questions": self.questions}
 
 
+class _RoundInProgress(NamedTuple):
+    """The season's round that is open or being scored."""
+
+    pk: int
+    number: int
+    phase: str
+    opens_at: datetime
+    closes_at: datetime
+    questions: int
+
+
 def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus | None:
-    """Return a node's seat in the season's current round, in one query; None without a seat."""
-    # The round that opened last: at most one is open, and rounds being scored opened before it.
-    in_progress = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
-    answers = Answer.objects.filter(node=OuterRef("node"), question__round=OuterRef("round"))
-    questions = Question.objects.filter(round=OuterRef("round"))
-    seats = Seat.objects.filter(
-        node=node, round=Subquery(in_progress.order_by("-opens_at").values("pk")[:1])
-    )
-    found = seats.values_list(
-        *("round__number", "round__phase", "offered_at", "came_late"),
-        _count(answers, by="node"),
-        _count(questions, by="round"),
-        *("round__opens_at", "round__closes_at"),
-    ).first()
-    if found is None:
+    """Return a node's seat in the season's current round; None without a seat."""
+    current = keep_briefly(f"in progress:{season.pk}", partial(_read_in_progress, season))
+    seat = node.seats.filter(round=current.pk).first() if current else None
+    if current is None or seat is None:
         return None
-    number, phase, offered_at, came_late, answered, question_count, opens_at, closes_at = found
     return SeatStatus(
-        number=number,
-        is_open=phase == Round.Phase.OPEN,
-        offered=offered_at is not None,
-        came_late=came_late,
-        answered=answered,
-        questions=question_count,
-        half_over=now >= opens_at + (closes_at - opens_at) / 2,
+        number=current.number,
+        is_open=current.phase == Round.Phase.OPEN,
+        offered=seat.offered_at is not None,
+        came_late=seat.came_late,
+        answered=node.answers.filter(question__round=current.pk).count(),
+        questions=current.questions,
+        half_over=now >= current.opens_at + (current.closes_at - current.opens_at) / 2,
     )
 
 
-def _count(rows: QuerySet[Answer] | QuerySet[Question], *, by: str) -> Coalesce:
-    counted = rows.order_by().values(by).annotate(count=Count("pk")).values("count")
-    return Coalesce(Subquery(counted), 0)
+def _read_in_progress(season: Season) -> _RoundInProgress | None:
+    """Return the round that opened last: at most one is open, and those being scored are older."""
+    in_progress = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
+    counted = in_progress.order_by("-opens_at").annotate(count=Count("questions"))
+    found = counted.values_list(*_RoundInProgress._fields[:-1], "count").first()
+    return _RoundInProgress(*found) if found else None
 
 
 # ---- the verdict
