@@ -1,7 +1,9 @@
-"""Operator actions in the admin, and rounds with results for them."""
+"""Operator actions and the form of a season in the admin, and rounds with results for them."""
 
 import html
+import json
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,11 +15,12 @@ from judge.services.rounds import advance_rounds
 from judge.services.scheduling import schedule_round
 from judge.services.standings import refresh_standings
 from swarm_protocol.errors import RefusedError
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.presence import touch
-from tests.judge.conftest import Clock, answers_to, connect_node
+from tests.judge.conftest import SUMS, Clock, answers_to, connect_node
 from tests.judge.toys import submit_answers
 
 
@@ -101,3 +104,45 @@ def only_ruling() -> tuple[str, str, str]:
     assert ruling.actor is not None
     assert isinstance(ruling.made_at, datetime)
     return ruling.action, ruling.actor.get_username(), ruling.reason
+
+
+# ---- the form of a season
+
+RULES = {
+    "name": "Autumn",
+    "questions_per_round": 4,
+    "max_new_tokens": 64,
+    "temperature": 0,
+    "system_prompt": SYSTEM_PROMPT,
+    "completions": 8,
+    "local": 4,
+    "external": 4,
+    "assignment": "choice",
+    "isolated_share": 0.5,
+    "trial_rounds": 200,
+    "cadence_seconds": 120,
+    "planned_rounds": 3,
+    "open_seconds": 60,
+    "scoring_seconds": 30,
+    "early_advance": "on",
+    "late_joiners": "wait",
+    "recent_rounds": 20,
+    "minimum_questions": 16,
+    "minimum_attendance": 90,
+    "minimum_client": "",
+    "next_minimum_client": "",
+}
+
+
+def post_season(operator: Client, tasks: Any, **changes: Any) -> str:
+    return _post(operator, "/admin/judge/season/add/", {"tasks": json.dumps(tasks), **changes})
+
+
+def change_season(operator: Client, season: Season, **changes: Any) -> str:
+    typed = {"name": season.name, "tasks": json.dumps(SUMS), **changes}
+    return _post(operator, f"/admin/judge/season/{season.pk}/change/", typed)
+
+
+def _post(operator: Client, path: str, changes: dict[str, Any]) -> str:
+    response = operator.post(path, {**RULES, **changes}, follow=True)
+    return html.unescape(response.content.decode())

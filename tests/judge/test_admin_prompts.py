@@ -11,7 +11,7 @@ from judge.prompts import ANSWER_FORMATS, MAX_PROMPT_CHARS, check_system_prompt
 from judge.selectors.seasons import describe_season
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from tests.judge.conftest import SUMS
-from tests.judge.test_admin_seasons import post_season
+from tests.judge.operators import post_season
 
 pytestmark = pytest.mark.django_db
 

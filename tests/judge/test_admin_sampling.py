@@ -7,7 +7,7 @@ from django.test import Client
 from judge.models import Season
 from judge.selectors.seasons import describe_season
 from tests.judge.conftest import SUMS
-from tests.judge.test_admin_seasons import change_season, post_season
+from tests.judge.operators import change_season, post_season
 
 pytestmark = pytest.mark.django_db
 
