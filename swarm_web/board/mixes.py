@@ -26,10 +26,10 @@ class Mix:
 
     The share is that of external rollouts in all rollouts that a node trained on. `low` and `high`
     are both 0 for nodes that trained on no external ones, and the last range includes 1. `nodes` is
-    the number of nodes. A node's deviation is its score minus the mean score of its model's nodes
-    in the same round, averaged over its rounds. `deviation` is the mean of this over the nodes, in
-    [-1, 1], and `interval` the 95 % Student interval of this mean: None for a single node, or if
-    all deviations are equal.
+    the number of nodes. A node's deviation is its score minus the mean score of its model's trained
+    nodes in the same round, averaged over its rounds. `deviation` is the mean of this over the
+    nodes, in [-1, 1], and `interval` the 95 % Student interval of this mean: None for a single
+    node, or if all deviations are equal.
     """
 
     low: float
@@ -56,8 +56,9 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
             node__ledgers__season=season,
             node__ledgers__model=model,
             node__ledgers__deviation_rounds__gte=MIN_ROUNDS,
+            # In `exclude` the arm of any season would count.
+            node__ledgers__arm__in=[Node.Arm.SWARM, Node.Arm.ISOLATED],
         )
-        .exclude(node__ledgers__arm=Node.Arm.BASE)
         .annotate(share=external / (F("local_used") + F("external_used")))
         .annotate(
             range_index=_range_index(),

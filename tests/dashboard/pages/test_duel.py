@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from judge.models import Round, Season
+from judge.models import Ledger, Round, Season
 from judge.services.comparing import compare_season
 from swarm_web.board.mixes import read_mixes
 from swarm_web.nodes.models import Node
@@ -82,6 +82,15 @@ def test_nodes_are_grouped_by_their_training_mix(
     assert [mix.interval is None for mix in mixes] == [True, True, False]
     html = client.get("/compare/?model=tiny").content.decode()
     assert "above 0, below 25" in html.split('id="mixes"')[1]
+
+
+def test_node_that_was_untrained_in_an_earlier_season_has_a_mix(
+    season: Season, duel: dict[str, Node]
+) -> None:
+    earlier = make_season("Earlier", state=Season.State.ENDED)
+    Ledger.objects.create(season=earlier, node=duel["amber"], model="tiny", arm="base")
+    train(season, duel["amber"], local=40, external=60)
+    assert [mix.nodes for mix in read_mixes(season, "tiny")] == [1]
 
 
 def test_node_without_reported_training_has_no_mix(season: Season, duel: dict[str, Node]) -> None:
