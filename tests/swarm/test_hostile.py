@@ -65,11 +65,12 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# The possible charges of each node at its latest finding; the flooder does nearly everything.
+# The possible charges of each node at its latest finding; the flooder does nearly everything. What
+# the copier takes from other hostile nodes may be worthless.
 CHARGES = {
     "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},
-    "copier": {Charge.COPYING},
+    "copier": {Charge.COPYING, Charge.WORTHLESS},
     "executor": {Charge.MISDECLARED},
     "stranger": {Charge.REFUSED},
     "sleeper": {Charge.UNHEEDING, Charge.FLOODING},
