@@ -64,8 +64,8 @@ class RoundFacts:
     while another round of the season is open. `early_advance`: answering ends before its deadline
     once all expected nodes, at least one, have answered. `drawn`: the round has its questions.
 
-    The counts are 0 except in one phase. While the round is open, `expected` counts the nodes that
-    have a seat and did not come late, and `completed` those of them that have answered every
+    The counts are 0 except in one phase. While the round is open, `expected` counts the seats
+    without the flag `came_late`, and `completed` those of them whose nodes have answered every
     question. While the round is being scored, `ungraded` counts the answers without a verdict.
     """
 

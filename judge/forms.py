@@ -30,7 +30,7 @@ class TaskMixField(forms.JSONField):
     widget = AdminTextareaWidget(attrs={"rows": 8, "wrap": "off", "spellcheck": "false"})
 
     def prepare_value(self, value: Any) -> Any:
-        """Format a valid mix; leave an invalid one as it was typed."""
+        """Return a mix with one task per line, other JSON in one line, and other text as typed."""
         try:
             tasks = [msgspec.json.encode(task) for task in task_choices(value)]
         except msgspec.ValidationError:
@@ -55,17 +55,17 @@ class SamplingField(forms.MultipleChoiceField):
         return ["any", *super().clean(value)]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether other strategies than the stored ones are selected."""
+        """Return whether the selection differs from `initial`, in which `any` is ignored."""
         return super().has_changed([name for name in initial or () if name != "any"], data)
 
 
 class SeasonForm(forms.ModelForm[Season]):
     """The admin's form for a season.
 
-    Validation generates a sample of every task, and refuses the mix if it cannot, or if a dataset
-    does not last for the planned rounds. It stores the samples in `samples`, and for how many
-    rounds each dataset lasts in `lasting`. Fields that are frozen (`judge.admin.seasons.FROZEN`)
-    are not in the form and are not checked.
+    Validation draws a sample question of every task. It refuses the mix if it is invalid, if a
+    sample cannot be drawn, or if a dataset does not last for `Season.rounds_to_ask` rounds. It
+    stores the samples in `samples`, and for how many rounds each dataset lasts in `lasting`. Fields
+    that are frozen (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
     """
 
     samples: tuple[DrawnTask, ...] = ()
@@ -78,10 +78,10 @@ class SeasonForm(forms.ModelForm[Season]):
         field_classes = {"tasks": TaskMixField, "sampling": SamplingField}
 
     def clean_tasks(self) -> Any:
-        """Check the task mix against the allow-list, and store a sample of each task in `samples`.
+        """Check the task mix, and store a sample question of each task in `samples`.
 
-        Returns the mix unchanged. Raises ValidationError if it is invalid or a sample cannot be
-        drawn.
+        Returns the mix unchanged. Raises ValidationError if it is invalid, if a dataset or its
+        configuration is not allowed, or if a sample cannot be drawn.
         """
         tasks = self.cleaned_data["tasks"]
         try:

@@ -22,9 +22,10 @@ ANSWER_FORMATS = {
 
 
 def check_system_prompt(text: str) -> None:
-    """Raise ValidationError if the prompt lacks an answer tag or has control characters.
+    """Raise ValidationError if the prompt lacks an answer tag or has unprintable characters.
 
-    Both ANSWER_TAGS are needed. Line feeds are the only control characters allowed.
+    Both ANSWER_TAGS are needed. Of the characters that `str.isprintable` refuses, only line feeds
+    are allowed.
     """
     if not all(tag in text for tag in ANSWER_TAGS):
         raise ValidationError(

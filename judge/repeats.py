@@ -39,8 +39,8 @@ def read_asked(season: Season) -> AskedQuestions:
     """Return what the season has asked so far.
 
     Reads only the last round, or all rounds if the last one's rules do not contain the chain.
-    Raises RefusedError ROUND_UNDRAWN while the last round has no questions yet. At most one round
-    of a season is undrawn, and it is always the last.
+    Raises RefusedError ROUND_UNDRAWN while the last round is scheduled and has no questions yet. No
+    other scheduled round of a season can be without questions.
     """
     last = season.rounds.order_by("-number").first()
     if last is None:

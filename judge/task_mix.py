@@ -94,8 +94,9 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
 def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLifetime]:
     """Return for how many rounds of `questions` questions each task's dataset lasts.
 
-    Datasets that the gate did not measure are measured now; the results are cached in this process.
-    Raises RefusedError if a dataset cannot be measured.
+    What the gate did not measure is measured now; the results are cached in this process. Raises
+    RefusedError if a dataset cannot be measured, KeyError for a dataset that is not allowed, and
+    ValueError when there are fewer questions than tasks.
     """
     spaces = {task.dataset: find_space(task) for task in tasks}
     unknown = [task for task in tasks if spaces[task.dataset] is None]
@@ -111,7 +112,7 @@ def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLif
 def season_lasting(season: Season) -> list[DatasetLifetime]:
     """Return for how many rounds each dataset of a season lasts.
 
-    Raises RefusedError if a dataset cannot be measured.
+    Raises the errors of `read_lasting`.
     """
     return read_lasting(task_choices(season.tasks), season.questions_per_round)
 

@@ -50,7 +50,7 @@ def tick_rounds() -> None:
 
 @shared_task
 def draw_rounds() -> None:
-    """Draw the questions of rounds that wait for the public beacon."""
+    """Draw the questions of rounds that wait for the public beacon, if their value is published."""
     draw_waiting_rounds(now=timezone.now(), fetch=drand.fetch_beacon, verifier=process_verifier())
 
 
@@ -90,9 +90,10 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 @shared_task
 def update_standings() -> None:
-    """Remove rounds from windows that they have left, and raise flags about newly closed rounds.
+    """Bring standings up to date with the rounds in each window, and raise flags about new rounds.
 
-    Then rebuild stale summaries for up to REBUILD_BUDGET_S; the next run continues.
+    New rounds are the closed ones that were not searched for copied answers and jumps yet. Then
+    rebuild stale summaries for up to REBUILD_BUDGET_S; the next run continues.
     """
     now = timezone.now()
     for season in seasons_to_refresh(now=now):

@@ -194,10 +194,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     def save_model(
         self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool
     ) -> None:
-        """Save only the fields that were edited: the judge's clock also writes to the row.
+        """Save a new season, or only the edited fields of another: the judge also writes to it.
 
-        Then show sample questions if the season is a draft. For a started season, send the rules to
-        the nodes and update the standings if a field that they depend on was edited.
+        Then show sample questions if the season is a draft. Otherwise, if one of the rules that
+        nodes receive was edited, send them to the nodes of a running season; if a field that the
+        standings depend on was edited, update the standings.
         """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:

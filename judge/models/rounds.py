@@ -181,10 +181,10 @@ class Question(models.Model):
 class Seat(models.Model):
     """A node's place in a round.
 
-    A node is invited when the round opens, and offered questions when it requests them. Offered
-    questions without an answer count as wrong; a node that was never offered any is absent. A
-    round does not wait for seats with `came_late`: their nodes came after the opening and must wait
-    for the next round.
+    Invited nodes get a seat when the round opens, other nodes when they request the questions. A
+    node is offered the questions when it requests them, unless its seat has `came_late`: then it
+    must wait for the next round, and this round does not wait for it. Offered questions without an
+    answer count as wrong; a node that was never offered any has no score.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats", db_index=False)

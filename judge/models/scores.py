@@ -143,7 +143,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """A round that has been added to the tallies of a window."""
+    """A round that the tallies of a window include at present."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
@@ -160,12 +160,13 @@ class Counted(models.Model):
 class Ledger(models.Model):
     """A node's running totals in a season.
 
-    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: the
-    node was scored in k rounds, and missed m rounds that it was invited to. `answered`, `solved`
-    and `scores` are the node's row of the season's stream (`swarm_record.stream`): `answered` and
-    `solved` have one bit for each of the season's first questions, and `scores` the macro scores of
-    the later rounds (float32, little-endian, NaN for rounds without the node). `deviations` is the
-    sum of Score.deviation over `deviation_rounds` rounds.
+    `tallies` maps windows to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: of the
+    window's rounds, the node was scored in k, and missed m that it was invited to. A window with
+    neither is left out. `answered`, `solved` and `scores` are the node's row of the season's stream
+    (`swarm_record.stream`): for each of the season's first questions, `answered` has a bit for
+    whether it counts for the node, and `solved` for whether the node solved it. `scores` has the
+    macro scores of the later rounds (float32, little-endian, NaN for rounds that do not count for
+    the node). `deviations` is the sum of Score.deviation over `deviation_rounds` rounds.
     """
 
     season = models.ForeignKey(
@@ -197,8 +198,9 @@ class Ledger(models.Model):
 
 
 class Standing(models.Model):
-    """A node's row of the leaderboard in one window, rewritten when the window's rounds change.
+    """A node's row of the leaderboard in one window.
 
+    It is rewritten when the window's rounds change, and when a node is quarantined or released.
     Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Both are null
     if `remark` says why the node is not ranked, and in every window except `season`. `place`
     numbers the window's rows from 1 without gaps, in the order of

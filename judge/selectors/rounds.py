@@ -24,7 +24,7 @@ def current_round(season: Season) -> Round | None:
 
 
 def round_in_progress() -> Round | None:
-    """Return a round of any season that is open, else one that is being scored, else None."""
+    """Return an open round of any season, else one that is being scored, else None."""
     rounds = Round.objects.select_related("season")
     return _most_urgent(rounds.filter(phase__in=[Phase.OPEN, Phase.SCORING]))
 
@@ -39,7 +39,7 @@ def _most_urgent(unfinished: QuerySet[Round]) -> Round | None:
 
 
 def undrawn_rounds() -> QuerySet[Round]:
-    """Return the rounds whose questions wait for a public beacon, in the order of their numbers."""
+    """Return the scheduled rounds that wait for a beacon value, in the order of their numbers."""
     waiting = Round.objects.filter(
         phase=Phase.SCHEDULED, rules__has_key="beacon", beacon__isnull=True
     )

@@ -69,7 +69,7 @@ def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> Qu
 
 
 def results_of_node(node: Node) -> QuerySet[Score]:
-    """Return a node's results in the closed rounds of all seasons, newest first."""
+    """Return a node's results in all closed rounds, absences included, newest first."""
     closed = node.scores.filter(round__phase=Phase.CLOSED)
     return closed.select_related("round").order_by("-round__number")
 

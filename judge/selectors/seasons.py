@@ -55,7 +55,10 @@ def minimum_client(season: Season | None) -> str:
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:
-    """Return the task mix decoded from `Season.tasks`. Raises msgspec.ValidationError."""
+    """Return the task mix decoded from `Season.tasks`.
+
+    Raises msgspec.ValidationError if `tasks` does not have this form.
+    """
     return msgspec.convert(tasks, list[TaskChoice])
 
 

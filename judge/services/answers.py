@@ -92,7 +92,7 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
 def offered_questions(round_id: int) -> tuple[Question, ...]:
     """Return a round's questions, in order; cached, because they never change once they are drawn.
 
-    Raises RefusedError, which is not cached, if the round waits for its questions.
+    Raises RefusedError, which is not cached, if the round has no questions yet.
     """
     questions = tuple(Question.objects.filter(round_id=round_id).order_by("position"))
     if not questions:
@@ -119,8 +119,9 @@ class Submission:
 class Receipt:
     """What became of each answer of a submission, by question id.
 
-    `accepted` answers were stored now, and `duplicate` ones repeat a stored answer. `signed` is the
-    site's signed receipt for the stored answers that the node signed, None if it signed none.
+    `accepted` answers were stored now; `duplicate` ones were not, because the question had a stored
+    answer. `signed` is the site's signed receipt for those answers of the submission that are
+    stored with the node's signature, None if there are none.
     """
 
     accepted: list[str] = field(default_factory=list)
@@ -132,10 +133,10 @@ class Receipt:
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers and return the outcome of each submission, in the order given.
 
-    A node's first answer to a question counts; repeats change nothing. An answer is rejected if it
-    arrives after answering has ended, if its question was not offered to the node, or if its
-    signature is not the node's. The outcome is a RefusedError for a submission to a round that is
-    unknown or still waits for its questions, otherwise a Receipt.
+    A node's first answer to a question counts; repeats change nothing. An answer is rejected if its
+    question was not offered to the node, if it has a signature that is not the node's, or if it is
+    the first one and arrives after answering has ended. The outcome is a RefusedError for a
+    submission to a round that is unknown or has no questions yet, otherwise a Receipt.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:

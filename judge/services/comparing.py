@@ -36,8 +36,8 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
 
-    The claims replace earlier ones. Everything is recomputed from the scores of closed rounds, so
-    no look includes a void round.
+    The claims replace earlier ones; while no round is closed, there are none. Everything is
+    recomputed from the scores of closed rounds, so no look includes a void round.
     """
     looks = _reached_looks(season)
     if not looks:
@@ -107,7 +107,8 @@ def read_trials(
 ) -> dict[str, ModelTrial]:
     """Return the trial of each model, with its nodes' results up to each look.
 
-    `by_model` are the ledgers that `trained_ledgers` returns.
+    `by_model` are the ledgers that `trained_ledgers` returns. A look is given as the number of
+    rounds that have closed by then.
     """
     data = _read_season(season, looks=looks)
     return {

@@ -49,7 +49,8 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
     """Store flags for the suspicious patterns in a round, and mark the round as inspected.
 
-    Also compares the arms of the round's season.
+    A pair of nodes with an open flag for copied answers gets no other one. Also compares the arms
+    of the round's season, unless its claims are already as of the last look that was reached.
     """
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():

@@ -117,7 +117,7 @@ def _score_table(judge_round: Round) -> dict[int, float | None]:
 def quarantine_node(
     node: Node, *, reason: str, actor: Actor, now: datetime, flag: Flag | None = None
 ) -> bool:
-    """Exclude a node from the ranks, and mark `flag` as upheld; tell whether anything changed.
+    """Exclude a node from the ranks, and uphold `flag` if it is open; tell whether either changed.
 
     The node is still judged, and its data stays.
     """

@@ -58,7 +58,10 @@ def postpone(ids: Iterable[int]) -> int:
 
 
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
-    """Time out the postponed answers of seats that cost BUDGET_S or more; return how many."""
+    """Time out the postponed answers of seats that cost BUDGET_S or more; return how many.
+
+    `costs` are what `read_costs` returns. Must be called in a transaction (`time_out`).
+    """
     return sum(
         time_out(Answer.objects.filter(question__round=round_id, node=node_id))
         for (round_id, node_id), seconds in costs.items()

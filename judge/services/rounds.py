@@ -37,7 +37,7 @@ _UNFINISHED = [Phase.OPEN, Phase.SCORING, Phase.SCHEDULED]
 
 
 def advance_rounds(*, now: datetime) -> list[Round]:
-    """Advance every round as far as the clock allows, and return those that changed phase.
+    """Advance every round as far as `next_phase` allows, and return those that changed phase.
 
     Open rounds come first: when one ends, the next scheduled one may open.
     """
@@ -143,11 +143,11 @@ _ENTER_PHASE: dict[Phase, Callable[[Round, datetime], None]] = {
 
 
 def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
-    """Record a tick of the judge's clock, and extend deadlines by the time the site was down.
+    """Record a tick of the judge's clock, and extend deadlines by the length of an outage.
 
-    The site is down while the clock does not tick or no web process is ready; in the second case,
-    deadlines also get the time that nodes need to reconnect. `silence` is the time since a web
-    process was ready, None if unknown.
+    In an outage the clock does not tick (`lost_time`) or no web process is ready (`unserved_time`);
+    in the second case, deadlines also get the time that nodes need to reconnect. `silence` is the
+    time since a web process was ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():

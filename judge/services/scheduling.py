@@ -209,9 +209,9 @@ def _store_questions(judge_round: Round, drawn: Sequence[DrawnTask]) -> None:
 def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -> list[Round]:
     """Draw the questions of rounds whose beacon value is published.
 
-    Returns the rounds that got their questions in this call. If a dataset has no question left, the
-    round becomes void and its season is paused; any other RefusedError is raised. Safe to run twice
-    or concurrently: every run draws the same, and the first one is stored.
+    Returns the rounds that got their questions in this call. If a dataset has too few questions
+    left, the round becomes void and its season is paused; any other RefusedError is raised. Safe to
+    run twice or concurrently: every run draws the same, and the first one is stored.
     """
     return [
         judge_round

@@ -109,8 +109,8 @@ def enrol(node: Node, season: Season, *, preferred: str) -> str:
     """Record the node's arm in the season and who chose it, and return the arm.
 
     The owner's `preferred` arm decides, except in a season that assigns arms by coin: there, only a
-    preference for `base` (an untrained model) counts, and the coin draws the arms of all other
-    nodes.
+    preference for `base` (an untrained model) counts, and the coin draws the arm of each other
+    node, once per season.
     """
     (arm,) = enrol_all(season, [(node, preferred)])
     return arm
@@ -119,7 +119,7 @@ def enrol(node: Node, season: Season, *, preferred: str) -> str:
 def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[str]:
     """Enrol nodes, each with the arm that its owner prefers; return their arms in the same order.
 
-    One query serves all nodes whose arm is already recorded.
+    One query serves all nodes whose recorded arm does not change.
     """
     nodes = [node.pk for node, _ in preferences]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}

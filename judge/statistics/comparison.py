@@ -100,8 +100,9 @@ class ArmsClaim:
     `interval` are over nodes with at least MIN_ROUNDS rounds. `difference` is adjusted (`adjust`)
     if that is possible, and `unadjusted` is not. `interval` is Welch's 95 % interval of
     `difference`, for this model and this look alone. The p-values are valid at every look;
-    `p_adjusted` is Holm-corrected over the models in `family`, and decides the verdict. If the
-    model was tested, `missing` is None; otherwise `p_value`, `p_adjusted` and `spread` are None.
+    `p_adjusted` is Holm-corrected over the models in `family`, and decides the verdict. `missing`
+    is None if the last look has enough nodes and rounds for a test; otherwise `p_value`,
+    `p_adjusted` and `spread` are None.
     """
 
     model: str
@@ -135,7 +136,7 @@ class _Tested:
 def plan_looks(trial_rounds: int) -> list[int]:
     """Return the planned looks: the numbers of rounds, rising, after which arms are compared.
 
-    There are at most ten.
+    They are fixed fractions of `trial_rounds`, at most ten; those below MIN_ROUNDS are left out.
     """
     planned = {ceil(fraction * trial_rounds) for fraction in _LOOK_FRACTIONS}
     return sorted(look for look in planned if look >= MIN_ROUNDS)

@@ -27,8 +27,9 @@ ALPHA = 5e-6
 class WrongAnswer(NamedTuple):
     """An answer that was graded as wrong.
 
-    `text` is the extracted answer; case and white space are ignored. `question` may be any number
-    that identifies the question, so `find_copies` can search several rounds together.
+    `text` is the extracted answer; case is ignored, and each run of white space counts as one
+    space. `question` may be any number that identifies the question, so `find_copies` can search
+    several rounds together.
     """
 
     question: int
@@ -41,9 +42,10 @@ class WrongAnswer(NamedTuple):
 class CopyFinding:
     """Two nodes, `first` < `second`, that share more wrong answers than expected by chance.
 
-    Their answers are the same on `matches` of the `both_wrong` questions, against `expected` by
-    chance; repeats of a shared text are not counted. `p_adjusted` is adjusted over all `pairs` of
-    nodes with wrong answers; `same_model` says whether both declare the same model.
+    Their answers are the same on `matches` of the `both_wrong` questions that both answered
+    wrongly, against `expected` by chance; repeats of a shared text are not counted. `p_adjusted` is
+    adjusted over all `pairs` of nodes with wrong answers; `same_model` says whether both declare
+    the same model.
     """
 
     first: int
@@ -73,10 +75,11 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
     answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives the
     same text as the other node of the pair, its partner, with a probability equal to that text's
     share among the witnesses. The witnesses are all other nodes that were wrong on the question, or
-    only those of one of the two nodes' models, whichever gives the larger share. Because of this
-    choice, a node that copies is not paired with innocent nodes of the victim's model. The partner
-    itself is a witness: with few witnesses the share approaches 1, and an answer that all give
-    proves nothing. Where the two nodes gave different texts, the text with the larger share counts.
+    only those of one of the two nodes' models (if it has at least MIN_WITNESSES nodes besides the
+    two), whichever gives the larger share. Because of this choice, a node that copies is not paired
+    with innocent nodes of the victim's model. The partner itself is a witness: with few witnesses
+    the share approaches 1, and an answer that all give proves nothing. Where the two nodes gave
+    different texts, the text with the larger share counts.
     The number of matches is then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of
     nodes in `answers`, tested or not; pairs with an adjusted p-value of at most `alpha` are
     returned.

@@ -33,7 +33,10 @@ Result = tuple[int, int]
 
 @dataclass(frozen=True)
 class ScoreHistory:
-    """A node's `latest` result and the `earlier` ones, oldest first: (correct, n > 0) of each."""
+    """A node's `latest` result and the `earlier` ones, oldest first.
+
+    Each result is (correct, n): right answers, and questions that count, with n > 0.
+    """
 
     node: int
     earlier: Sequence[Result]
@@ -72,8 +75,9 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
     """Return the nodes whose latest score exceeds what their history predicts, smallest p first.
 
     A node's last MAX_ROUNDS earlier rounds are pooled; a node with fewer than MIN_ROUNDS of them is
-    not tested. The p-value is the probability of at least as many correct answers as in the latest
-    round, Holm-adjusted over the tested nodes. Two allowances avoid flags for steady learners:
+    not tested. A node is returned if its p-value is at most `alpha`: the probability of at least as
+    many correct answers as in the latest round, Holm-adjusted over the tested nodes. Two allowances
+    avoid flags for steady learners:
 
     - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
       hypothesis is "gained at most this much per round", not "stayed the same".

@@ -60,7 +60,7 @@ def find_candidates(texts: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """The tested `pairs` [P, 2] of rows, and the results for each pair [P].
+    """The tested `pairs` [P, 2] of nodes (rows of `texts`), and the results for each pair [P].
 
     `both_wrong` is the number of questions that both nodes answered wrongly. On `matches` of these
     their texts are equal; `expected` is the number of matches that chance would give. Repeats of a

@@ -36,9 +36,10 @@ _CHANNEL = (
 
 
 def export_account(user: User) -> dict[str, Any]:
-    """Return all data of an account, as values for JSON.
+    """Return the data of an account, as values for Django's JSON encoder.
 
-    These are the account, its notification channels, its nodes, and their scores and contributions.
+    These are the account, its notification channels, its nodes, and the nodes' scores and
+    contributions, without secrets or hashes of secrets.
     """
     nodes = Node.objects.filter(owner=user).prefetch_related("keys")
     return {

@@ -36,9 +36,9 @@ class TitleForm(forms.ModelForm[Node]):
         }
 
     def clean_title(self) -> str:
-        """Return the title. Raises ValidationError if it reads like a node's name.
+        """Return the title. Raises ValidationError if it reads like the name of any node.
 
-        Both are compared in the form of `plain_title`.
+        Names are compared with the title's plain form (`plain_title`), ignoring case.
         """
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=plain_title(title)).exists():

@@ -72,7 +72,8 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
     """Return what these nodes did in all seasons, one part per node and season, in three queries.
 
-    The newest season comes first; within a season, parts are in the order of the nodes' names.
+    The season created last comes first; within a season, parts are in the order of the nodes'
+    names.
     """
     by_key = {node.pk: node for node in nodes}
     standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}

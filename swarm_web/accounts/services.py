@@ -21,8 +21,8 @@ def create_own_node(
 ) -> tuple[Node, str]:
     """Create a node of an account and return it with its token, which is shown only now.
 
-    Raises RequestError if the account has reached a limit, and the errors of `create_node` for an
-    invalid or taken name.
+    Raises RequestError as `check_node_limits` does, and the errors of `create_node` for an invalid
+    or taken name.
     """
     with transaction.atomic():
         check_node_limits(user, now=now)

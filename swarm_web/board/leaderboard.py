@@ -28,8 +28,9 @@ _UNTRAINED = (Standing.Remark.BASE,)
 class Filters:
     """Which nodes a leaderboard lists; empty values match all.
 
-    `owner` is the name of an account, `search` a part of the node's name. With the `arm` base the
-    untrained models are listed as rows; otherwise they are in `Leaderboard.base`.
+    `owner` is the name of an active account with a public profile; other names match no node.
+    `search` is a part of the node's name. With the `arm` base the untrained models are listed as
+    rows; otherwise they are in `Leaderboard.base`.
     """
 
     model: str = ""
@@ -94,8 +95,8 @@ class BoardTotals:
     """Totals of a window, the same on all of its pages. Only `listed` depends on the filters.
 
     `listed` is the number of rows on all pages. `leading` is the number of nodes that no other
-    node significantly exceeds, and `leader` the name of the first of them, empty if there is none.
-    `rounds` is the number of rounds in the window.
+    node significantly exceeds, 0 in a window without ranks, and `leader` the name of the first of
+    them, empty if there is none. `rounds` is the number of rounds in the window.
     """
 
     leader: str = ""
@@ -112,11 +113,11 @@ class Leaderboard:
 
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
     `after` for the neighbouring pages, None if there is none. `base` has a row of one untrained
-    node for each model on the page, or for each model at all if the page lists all nodes without a
-    filter; it is empty if the filters select the untrained nodes. `recent_rounds` is the number of
-    rounds of the window "recent". A rank requires `minimum_questions` questions and
-    `minimum_attendance` percent of the rounds that a node joined or missed. `waiting` names
-    connected nodes without a standing in the season, except quarantined ones: at most
+    node for each model on the page, or for every model, up to PAGE_ROWS, if the page lists all
+    nodes without a filter. It is empty if the filters select the untrained nodes. `recent_rounds`
+    is the number of rounds of the window "recent". A rank requires `minimum_questions` questions,
+    and scores in `minimum_attendance` percent of the rounds that a node joined or missed. `waiting`
+    names connected nodes without a standing in the season, except quarantined ones: at most
     WAITING_NAMES; `more_waiting` is whether there are more.
     """
 

@@ -58,7 +58,7 @@ def check_choice(parameter: str, text: str, choices: Iterable[str]) -> None:
 
 
 def answer_refusals(view: View[Rest]) -> View[Rest]:
-    """Decorate a view: a RequestError becomes a page for browsers, and JSON for other clients."""
+    """Decorate a view: a RequestError becomes JSON, or a page if the client prefers HTML."""
 
     @wraps(view)
     def wrapped(

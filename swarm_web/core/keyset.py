@@ -51,7 +51,7 @@ class KeyColumn:
     def not_before(self, value: object) -> Q:
         """Return a condition that holds for this value and all that come after it.
 
-        With `nulls_last` it holds for every value.
+        With `nulls_last` it is the empty condition, which holds for every value.
         """
         if self.nulls_last:
             return Q()
@@ -152,7 +152,7 @@ def encode_key(key: object) -> str:
 def decode_key(text: str, kind: type[Decoded]) -> Decoded:
     """Return the key that `encode_key` wrote as `text`.
 
-    Raises ValueError for any other text, and for a key that is not a `kind`.
+    Raises ValueError for a text that cannot be decoded, and for a key that is not a `kind`.
     """
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -74,7 +74,7 @@ UNAVAILABLE_ERRORS = (
 
 
 class OutageFilter(RateLimitFilter):
-    """Replaces tracebacks about an unavailable store by single lines, and not too often."""
+    """Writes tracebacks about an unavailable store as single lines, and not too often."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
         """Return what failed, and why; None unless a store was unavailable."""
@@ -111,7 +111,7 @@ class RefusalFilter(RateLimitFilter):
     def shorten(self, record: logging.LogRecord) -> str:
         """Return a line that says what was refused: the first line of the message, cut if long.
 
-        A message of uvicorn that does not say it clearly is replaced.
+        The messages of uvicorn that this module lists are replaced by clearer ones.
         """
         message = record.getMessage()
         return first_line(_UVICORN.get(message, message))[:_MAX_LINE_LENGTH]

@@ -44,7 +44,7 @@ class StoreClock:
         return time.monotonic_ns() + min(self._answers).ahead_ns
 
     def ahead_s(self) -> float:
-        """Return how many seconds Redis's clock is ahead of this machine's."""
+        """Return how many seconds Redis's clock is ahead of this machine's; 0 before a `query`."""
         return (self.now_ns() - time.time_ns()) / _SECOND_NS
 
     async def query(self) -> None:

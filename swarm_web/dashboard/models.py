@@ -32,6 +32,6 @@ class Announcement(models.Model):
         return self.text[:60]
 
     def clean(self) -> None:
-        """Raise ValidationError unless the end is after the start."""
+        """Raise ValidationError if start and end are given and the end is not after the start."""
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise ValidationError({"ends_at": _("The end must be after the start.")})

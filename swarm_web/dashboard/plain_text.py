@@ -43,10 +43,11 @@ def check_encoding(encoding: str | None) -> None:
 
 @sync_only_middleware
 def refuse_unfit(get_response: Answer) -> Answer:
-    """Middleware that refuses query strings with a NUL, and encodings other than UTF-8.
+    """Middleware that refuses a NUL in a query parameter's value, and encodings other than UTF-8.
 
-    It answers such requests with a JSON error. The database cannot store a NUL, nor the lone
-    surrogates to which some encodings decode.
+    It answers such requests with a JSON error. Of a repeated parameter, only the last value, which
+    views read, is checked. The database cannot store a NUL, nor the lone surrogates to which some
+    encodings decode.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -24,7 +24,10 @@ def network_of_request(request: HttpRequest) -> str:
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the network that an ASGI connection is counted under, from values of its scope."""
+    """Return the network (see `name_network`) that an ASGI connection is counted under.
+
+    `client` and `headers` are values of its scope.
+    """
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
 

@@ -272,7 +272,8 @@ def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
 def may_be_kept(start: Message) -> bool:
     """Return whether a response may be cached, from its ASGI start message.
 
-    By its status and headers it must be complete, small enough and the same for all visitors.
+    By its status and headers it must be complete HTML, JSON, PNG or SVG of a declared length below
+    _LARGEST, and the same for all visitors with the same key (`read_key`).
     """
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}

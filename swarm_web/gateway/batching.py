@@ -14,13 +14,13 @@ MAX_BATCH = 128
 
 
 class Batcher(Generic[Item, Result]):
-    """Collects items while `work` processes a batch, then passes them on as the next batch.
+    """Collects items while `work` processes a batch, and passes them on in the batches after it.
 
     This is group commit, as in Postgres: a single node does not wait for others, and the items of a
     thousand nodes at once share a few transactions. `work` returns a result or an exception for
     each item, in order. If `work` raises, it must have had no effect: the batch is repeated item by
     item, so that a bad item fails alone. But if a store is unavailable, all items of the batch
-    fail. Use one batcher per event loop.
+    fail. A batch has at most MAX_BATCH items. Use one batcher per event loop.
     """
 
     def __init__(

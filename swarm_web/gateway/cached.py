@@ -38,8 +38,8 @@ class Cached(Generic[Value]):
         """Return the value; reload it if it is too old or was dropped.
 
         If the reload raises one of STORE_ERRORS or takes longer than RELOAD_TIMEOUT_S, the old
-        value is returned; other errors are raised. Without an old value it waits until the load
-        ends, and raises any error of the load.
+        value is returned; other errors are raised. If there is no old value, because none was
+        loaded yet or it was dropped, this waits until the load ends, and raises any error of it.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:
@@ -57,7 +57,10 @@ class Cached(Generic[Value]):
         return cached.value
 
     def drop(self) -> None:
-        """Discard the value, and the result of a load in progress: it may already be outdated."""
+        """Discard the value, and do not cache the result of a load in progress.
+
+        This result may already be outdated; only callers that wait for it still get it.
+        """
         self._cached = self._loading = None
 
     async def _reload(self) -> Value:

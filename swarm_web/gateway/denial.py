@@ -25,7 +25,7 @@ async def deny(
     """Answer the handshake with `status` and `body` as JSON instead of accepting it.
 
     If the body has `retry_after`, it is also sent as a header, rounded up to whole seconds as HTTP
-    requires.
+    requires. A server without the ASGI extension for this only closes the socket.
     """
     await receive()  # websocket.connect, which ASGI requires to be read first
     if _EXTENSION not in (scope.get("extensions") or {}):
@@ -47,6 +47,6 @@ async def deny(
 async def deny_unknown_path(
     scope: WebSocketScope, receive: ASGIReceiveCallable, send: ASGISendCallable
 ) -> None:
-    """ASGI application that refuses a websocket on an unknown path."""
+    """Refuse a websocket with status 404; this is the ASGI application for unknown paths."""
     body = {"message": "no socket here", "fix": "Nodes use /ws/node/, browsers /ws/live/."}
     await deny(scope, receive, send, status=HTTPStatus.NOT_FOUND, body=body)

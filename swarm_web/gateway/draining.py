@@ -38,7 +38,7 @@ class Drain:
         self._task: asyncio.Task[None] | None = None
 
     def handle_signals(self) -> None:
-        """Install a handler: the first stop signal starts the shutdown, then goes on to uvicorn.
+        """Install a handler: the first stop signal starts `run`, and is passed to uvicorn after it.
 
         Later signals are passed on immediately. Does nothing outside the main thread.
         """
@@ -69,9 +69,9 @@ class Drain:
         self._task.add_done_callback(lambda _: then())
 
     async def run(self) -> None:
-        """Refuse new nodes, dismiss all others, and wait until their messages are handled.
+        """Refuse new nodes, dismiss the connected ones, and wait until their messages are handled.
 
-        Waits at most GATEWAY_DRAIN_S.
+        Waits at most GATEWAY_DRAIN_S seconds.
         """
         self.started.set()
         admission().closure = Closure(ErrorCode.SERVER_RESTART, MESSAGE)

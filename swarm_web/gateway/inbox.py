@@ -36,8 +36,9 @@ class Inbox:
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
         """Start to read events ahead, until `take` is called.
 
-        If more than MAX_AHEAD events wait, it calls `on_overrun` and stops. If the events that wait
-        have more than _MAX_BYTES, it only stops. Must not be called during `take`.
+        If more than MAX_AHEAD events wait, the reading stops and `on_overrun` is called. If the
+        events that wait have more than _MAX_BYTES, or the last one ends the connection, the reading
+        only stops. Must not be called during `take`.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_ahead(on_overrun))

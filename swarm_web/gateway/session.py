@@ -104,7 +104,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the pool if joined; the list of given rollouts is kept for the node's return."""
+        """Leave the pool if joined; the list of delivered rollouts stays for the node's return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

@@ -24,7 +24,7 @@ def reconnect_spread(
 
 
 def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
-    """Return the seconds until the current round opens, 0 if it is open.
+    """Return the seconds until the current round opens, 0 if its opening time has passed.
 
     Returns None if there is no current round, or if it is being scored.
     """

@@ -20,7 +20,7 @@ class NodeTransport(WebSocketsSansIOProtocol):
     """A websocket that the system closes if sent data is not acknowledged in time."""
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Set the socket's TCP user timeout (RFC 5482), where the system has it."""
+        """Set the TCP user timeout (RFC 5482) of a TCP socket, where the system has it."""
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
         if _USER_TIMEOUT is not None and connection.family != getattr(socket, "AF_UNIX", None):

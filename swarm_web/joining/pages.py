@@ -104,7 +104,7 @@ def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
 @never_cache
 @require_safe
 def approved(request: HttpRequest, name: str) -> HttpResponse:
-    """Show whether the node of an approved client has connected."""
+    """Show whether the node of an approved client is connected."""
     node = get_object_or_404(Node, name=name, owner=request.user)
     connected = node.is_connected(now=timezone.now())
     return render(request, "joining/approved.html", {"node": node, "connected": connected})

@@ -242,13 +242,13 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
     """Return the token of the client's node, which replaces the node's earlier token.
 
-    For an anonymous node, the first call creates it. For a claimed node the returned token is empty
-    and nothing is replaced: the client has the token. May be called again until the request
-    expires.
+    If the request is for an anonymous node, the first call creates the node. If it is for an owner
+    (`request_owner`), the returned token is empty and nothing is replaced: the client has the
+    token. May be called again until the request expires.
 
-    Raises DeviceFlowError while the request waits for a decision, also to a client that asks too
-    often. Raises it too if the request was denied, has expired or is unknown, or if the node has
-    got another token since the approval.
+    Raises DeviceFlowError while the request waits for a decision (`slow_down` if the client asks
+    too often), if it was denied, has expired or is unknown, or if the node whose token is to be
+    replaced has got another token since the approval.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))

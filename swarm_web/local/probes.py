@@ -38,7 +38,10 @@ def answers_ok(port: int, path: str) -> bool:
 
 
 def has_judged(port: int) -> bool:
-    """Return whether a recent judge round of the site on `port` is closed."""
+    """Return whether one of the newest rounds of the site on `port` is closed.
+
+    False if the site does not respond.
+    """
     answer = _get(port, "/api/v1/rounds")
     rounds = json.loads(answer)["items"] if answer else []
     return any(judge_round["phase"] == "closed" for judge_round in rounds)

@@ -57,9 +57,10 @@ def nobody() -> RunAs:
 
 
 def hand_over(folder: Path, run_as: RunAs) -> None:
-    """Make the user of `run_as` own `folder` and its content; parent folders are not changed.
+    """Give `folder` and its content to the user of `run_as`, unless that user owns `folder`.
 
-    Raises LaunchError when `run_as` switches to another user and that user cannot reach the folder.
+    Parent folders are not changed. If `run_as` switches to another user, raises LaunchError as
+    `require_reach` does.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:
@@ -70,7 +71,7 @@ def hand_over(folder: Path, run_as: RunAs) -> None:
 
 
 def require_reach(path: Path) -> None:
-    """Raise LaunchError when an unprivileged user cannot enter the folders above `path`."""
+    """Raise LaunchError unless every user may enter all folders above `path`."""
     for parent in path.resolve().parents:
         if not parent.stat().st_mode & 0o001:
             raise LaunchError(

@@ -114,7 +114,7 @@ def load_settings(state: Path) -> dict[str, str]:
 
 
 def keep_secret(path: Path) -> str:
-    """Return the secret in the file `path`; the first call creates the file, with mode 0600."""
+    """Return the secret in the file `path`; if there is none, create it first, with mode 0600."""
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

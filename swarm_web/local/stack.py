@@ -60,7 +60,7 @@ class Stack:
         2. The tables, the static files and the compiled translations.
         3. Web, worker, beat and the season. From here on the site answers.
         4. The demo's nodes, and the client's wheel for the package index.
-        5. The demo's untrained node, after the first judged round, which it would delay.
+        5. With demo nodes, an untrained one, after the first judged round, which it would delay.
 
         Raises LaunchError when a step fails, except for the wheel, which the site can do without.
         """

@@ -100,7 +100,7 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
-    """Store the new signing keys, and return the key of each hello, None if it has none.
+    """Store the new signing keys, and return each hello's key, None for a hello without a key.
 
     Once a node has had MAX_NEW_KEYS new keys within a day, another new key is not stored, and a
     RefusedError is returned in its place.

@@ -28,8 +28,8 @@ def create_node(
 ) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
-    The title must have been validated. Raises ValidationError if the given name is not a slug, and
-    IntegrityError if it is taken.
+    The title must have been validated. Raises ValidationError if the given name is not a slug or is
+    too long, and IntegrityError if it is taken.
     """
     if name is not None:
         Node._meta.get_field("name").clean(name, None)

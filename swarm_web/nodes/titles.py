@@ -25,7 +25,8 @@ def validate_title(title: str) -> None:
 
     Forbidden are control, format (except joiners), private-use and unassigned characters, line
     separators, and letters that look empty. The error is also raised if nothing in the title is
-    visible, or more than _MAX_MARKS combining marks follow each other. An empty title is valid.
+    visible, or if, with accents decomposed (NFD), more than _MAX_MARKS combining marks follow each
+    other. An empty title is valid.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(

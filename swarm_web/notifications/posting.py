@@ -39,9 +39,10 @@ class PostError(Exception):
 def post(
     target: NotificationTarget, body: bytes, *, headers: Mapping[str, str], private: bool
 ) -> int:
-    """Send the body and return the status of the response. Raises PostError.
+    """Send the body and return the status of the response, whatever it is.
 
-    `private` allows private IP addresses (`targets.may_be_called`).
+    `private` allows private IP addresses (`targets.may_be_called`). Raises PostError if no response
+    with a status comes, or if an address of the target is forbidden.
     """
     until = monotonic() + TIMEOUT_S
     addresses = resolve(target, private=private)

@@ -26,7 +26,10 @@ COLLECT_TIMEOUT_S = 0.5
 
 @shared_task
 def notice() -> None:
-    """Find events for owners and queue messages about them, for about NOTICING_BUDGET_S seconds."""
+    """Find events for owners and queue messages about them, until no event is left.
+
+    After NOTICING_BUDGET_S seconds, the remaining events are left to the next run.
+    """
     until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()
     threshold = timedelta(minutes=settings.NOTIFICATION_SILENCE_MINUTES)

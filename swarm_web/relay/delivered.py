@@ -68,8 +68,9 @@ class DeliveredList:
         """Forget rollouts that the pool no longer holds, except for the latest ones.
 
         These are the last REMEMBERED rollouts reported, and the last REMEMBERED given of those not
-        reported. `held` are the keys of the pool. A call does nothing unless the list has at least
-        doubled since the last time, so the cost per added rollout is O(1), amortised.
+        reported. `held` are the keys of the pool. A call does nothing until the list has at least
+        4 * REMEMBERED rollouts and twice as many as the last forgetting left, so the cost per added
+        rollout is O(1), amortised.
         """
         if len(self) < self._sweep_at:
             return

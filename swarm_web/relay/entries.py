@@ -79,7 +79,7 @@ class Bag:
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry; the last entry of `entries` takes its index."""
+        """Remove an entry that is in the bag; the last entry of `entries` takes its index."""
         index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -123,7 +123,7 @@ class Bags(Generic[Name]):
         return bag
 
     def remove(self, name: Name, entry: Entry) -> None:
-        """Remove an entry from the bag of this name."""
+        """Remove an entry from the bag of this name, which must contain it."""
         bag = self._named[name]
         bag.remove(entry)
         if bag.entries:
@@ -153,7 +153,7 @@ class NamedTotals(Generic[Name]):
         return len(self._totals)
 
     def change(self, name: Name, by: int) -> None:
-        """Add `by` to the name's total; a name with a total of 0 is removed."""
+        """Add `by` to the name's total, which must not become negative; at 0, remove the name."""
         total = self._totals.get(name, 0) + by
         if not total:
             self._totals.pop(name, None)

@@ -60,8 +60,8 @@ end
 class LeftState(NamedTuple):
     """The state of a node that left.
 
-    `tenure` is the tenure that ended (see the module). `packed` is the encoded list of the rollouts
-    that the node was given; b"" if the list is empty.
+    `tenure` names the time of use that ended: a process and a number (see the module). `packed` is
+    the encoded list of the rollouts that the node was given; b"" if the list is empty.
     """
 
     tenure: str
@@ -84,7 +84,8 @@ _reply_decoder = msgspec.json.Decoder(list[SeasonNode])
 class Members:
     """The nodes that use the pools of one event loop.
 
-    `process` is the loop's unique name in the site, without a dot: in a tenure a dot follows it.
+    `process` is the loop's unique name in the site. It has no dot, because the name of a tenure is
+    this name, a dot and a number.
     """
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
@@ -113,7 +114,7 @@ class Members:
         await switchboard().listen(_REPLY_TOPIC + self._process, self._on_reply)
 
     async def close(self) -> None:
-        """Stop exchanging nodes' lists with other processes, and write those not yet in Redis."""
+        """Stop exchanging lists with other processes, and write to Redis what `leave` queued."""
         switchboard().forget(_REQUEST_TOPIC + self._process, self._on_request)
         switchboard().forget(_REPLY_TOPIC + self._process, self._on_reply)
         await self._replying.close()
@@ -159,7 +160,7 @@ class Members:
         return True
 
     async def write(self) -> None:
-        """Write the lists of the nodes that left to Redis. Raises RedisError."""
+        """Write to Redis the lists of the nodes that left. Raises RedisError if this fails."""
         async with self._writing:
             by_season: defaultdict[int, list[tuple[SeasonNode, LeftState]]] = defaultdict(list)
             for season_node, left in self._left.items():

@@ -187,7 +187,9 @@ class Hub:
     async def refresh(self) -> None:
         """Bring all pools up to date with Redis, and queue rollouts for the worker's checks.
 
-        A background task does the same every READ_EVERY_S. Raises the errors of the Redis client.
+        A season's rollouts are queued only if no process did so in the last CHECK_EVERY_S. A
+        background task does the same every READ_EVERY_S. Raises the errors of the Redis client, and
+        ValueError for a value that cannot be decoded.
         """
         for pool in tuple(self._pools.values()):
             await self._refresh(pool)

@@ -64,8 +64,8 @@ class Likeness:
 
     `is_remembered` is whether later rollouts are compared with this one (see the module), and
     `is_long` whether the completions have LONG_BYTES or more on average. `marks` has 4 bytes for
-    each of these minhashes: of a remembered rollout its marks, otherwise all of them if the
-    completions are long, and none if not.
+    each minhash that is kept: of a remembered rollout those that only one completion has, otherwise
+    all of them if the completions are long, and none if not.
     """
 
     marks: bytes = b""

@@ -97,10 +97,11 @@ class SeasonPool:
     ) -> list[str]:
         """Add a node's rollouts to the pool, and count them; return the ids of refused ones.
 
-        A rollout is refused if it is a copy of another rollout in the pool. A rollout that the pool
-        already holds under the same id is neither added nor refused. `informative` are the ids that
-        the node declares informative. `rejected` is the number of further rollouts that the caller
-        has rejected; they are only counted.
+        A rollout is refused if it is a copy of another rollout in the pool, or similar to a rollout
+        of the same party to the same question. A rollout of the node that the pool already holds
+        under the same id is neither added nor refused. `informative` are the ids that the node
+        declares informative. `rejected` is the number of further rollouts that the caller has
+        rejected; they are only counted.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -150,6 +151,7 @@ class SeasonPool:
     ) -> list[RelayedRollout]:
         """Draw up to `count` rollouts of other parties by a strategy, and record them as delivered.
 
+        Rollouts that the node was given before, and those of nodes with weight 0, are not drawn.
         Together they have at most `max_bytes`. A drawn rollout that does not fit is left out, and
         smaller ones after it are still taken, so that large rollouts of one node do not block all
         others.

@@ -89,13 +89,14 @@ class PoolWindow:
 
         - DUPLICATE: not added, because the window holds the entry's key, or a remembered rollout
           (`likeness`) with the same task and completions.
-        - NEAR_DUPLICATE: not added, because the window holds a similar rollout of the same party
-          for the same question.
+        - NEAR_DUPLICATE: not added, because it is similar to one of the last _MAX_COMPARED rollouts
+          of the same party for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
         If the equal rollout is of another party and was published later than `entry`, it is removed
-        and `entry` is added: a copy may reach a process sooner than the original does. A
-        publication time after `now`, by another process's clock, counts as `now`.
+        and `entry` is added, unless `entry` is published just now (at `now`) or is a near
+        duplicate: a copy may reach a process sooner than the original does. A publication time
+        after `now`, by another process's clock, counts as `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
@@ -154,9 +155,9 @@ class PoolWindow:
         """Draw and return distinct entries to check, whatever the hand-out weights of their nodes.
 
         `doubted` are the ids of nodes whose declarations do not count. Draws uniformly up to
-        `declared` of the entries that other nodes declared informative, then up to `declared` of
-        those that nodes in `doubted` declared informative, then up to `arbitrary` of all remaining
-        entries. The cost is that of `draw`.
+        `declared` of the entries that nodes outside `doubted` declared informative, then up to
+        `declared` of those that nodes in `doubted` declared informative, then up to `arbitrary` of
+        all remaining entries. The cost is that of `draw`.
         """
         self.expire(now=now)
         picked: dict[Entry, None] = {}

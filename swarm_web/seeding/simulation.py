@@ -40,7 +40,7 @@ class RoundOutcome:
 
 
 class Simulation:
-    """Simulates the rounds one by one; `trained` counts the rounds that each node took part in."""
+    """Simulates the rounds one by one; `trained` counts each node's seats so far."""
 
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int

@@ -34,8 +34,9 @@ DEMO: dict[str, Any] = {
 class Command(BaseCommand):
     """Create and start a season that lasts a year, or a short one for a demo (`--demo`).
 
-    Does nothing if a season is running, except that a demo replaces a demo's season that was
-    halted. If the name is taken, a demo adds a number to it.
+    Does nothing if a season is running, except that a demo replaces a halted season whose name
+    begins with --name. If the name is taken, a demo adds a number to it; without --demo,
+    CommandError is raised.
     """
 
     help = "Create and start a season with questions for a year, unless one is running."

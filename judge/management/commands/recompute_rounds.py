@@ -12,7 +12,7 @@ from swarm_web.core.verifiers import process_verifier
 
 
 class Command(BaseCommand):
-    """Recompute closed rounds: by default those with scores that lack counts by dataset (cells)."""
+    """Recompute closed rounds: by default those where a scored node lacks counts by dataset."""
 
     help = "Grade closed rounds again: by default those whose scores lack cells by dataset."
 
@@ -23,7 +23,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, every: bool, **_options: Any) -> None:
-        """Recompute round by round, oldest first, and print how many scores of each changed."""
+        """Recompute closed rounds, oldest first, and print how many scores changed in each.
+
+        Without `every`, only rounds in which a scored node lacks counts by dataset are recomputed.
+        """
         closed = Round.objects.filter(phase=Round.Phase.CLOSED).select_related("season")
         bare = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED, cells={})
         for judge_round in (closed if every else closed.filter(Exists(bare))).order_by("number"):

@@ -10,7 +10,7 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Print the questions of a round that has not closed, after recording it in the chain."""
+    """Print the questions of a round that has not closed, and first record this in the chain."""
 
     help = "Read a round's sealed questions. It is recorded in the public chain, with the reason."
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--reason", required=True, help="why; this becomes public")
 
     def handle(self, *, number: int, reason: str, **_options: Any) -> None:
-        """Record the unsealing in the chain, then print the round's questions with their indices.
+        """Record the unsealing in the chain, then print each question with its dataset and index.
 
         Raises CommandError if the round is unknown, is already public, or has no questions yet.
         """

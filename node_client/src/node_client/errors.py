@@ -6,7 +6,7 @@ NodeError                  what happened and why; `fix` says what to do
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
   UncheckableError         results of a round or season could be neither confirmed nor refuted
-  MemoryExhaustedError     the model and its smallest batch do not fit into memory
+  MemoryExhaustedError     the model, its smallest batch or an optimizer step is too large
   UpgradeDueError          the node ends so that its service installs a newer client
   NotACoordinatorError     another server answers at the address
   CoordinatorRefusedError  the coordinator refused this node permanently
@@ -59,7 +59,7 @@ class UncheckableError(NodeError):
 
 
 class MemoryExhaustedError(NodeError):
-    """Memory runs out even if the model processes the smallest possible batch."""
+    """The model, its smallest possible batch or an optimizer step does not fit into memory."""
 
 
 class UpgradeDueError(NodeError):

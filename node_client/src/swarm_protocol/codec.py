@@ -73,7 +73,8 @@ def encode(message: msgspec.Struct) -> str:
 def decode_from_node(frame: str | bytes) -> NodeMessage:
     """Return the message in a frame from a node.
 
-    Raises UndecodableError for a frame that is too large or is not a message of this version.
+    Raises UndecodableError for a frame that is too large, has a NUL in a text, or is not a message
+    of this version of the protocol.
     """
     return _decode(frame, _from_node, _node_decoders)
 
@@ -81,7 +82,8 @@ def decode_from_node(frame: str | bytes) -> NodeMessage:
 def decode_from_server(frame: str | bytes) -> ServerMessage:
     """Return the message in a frame from the server.
 
-    Raises UndecodableError for a frame that is too large or is not a message that we know.
+    Raises UndecodableError for a frame that is too large, has a NUL in a text, or is not a message
+    that this version of the client knows.
     """
     return _decode(frame, _from_server, _server_decoders)
 

@@ -158,5 +158,8 @@ class RefusedError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """Whether the server closes the connection permanently after this refusal."""
+        """Whether the server closes the connection permanently after a refusal with this code.
+
+        False for a code that only a newer server knows.
+        """
         return self.code in FATAL

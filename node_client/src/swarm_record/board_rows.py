@@ -99,8 +99,9 @@ def _rank(
 def sort_rows(rows: Sequence[StandingRow]) -> list[StandingRow]:
     """Return the rows in the order of the leaderboard, best first.
 
-    Ranked nodes come first, by best rank; then nodes with too few questions, nodes that were often
-    absent, untrained models, and quarantined nodes. Ties are broken by score, then by node id.
+    Nodes without a `remark` come first, by best rank if the window has ranks; then nodes with too
+    few questions, nodes that were often absent, untrained models, and quarantined nodes. Ties are
+    broken by score, then by node id.
     """
     unranked = len(rows) + 1
     return sorted(

@@ -155,8 +155,8 @@ class SeasonLedgers:
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
         """Subtract a round's results from the tallies in a window, to which `add` added them.
 
-        Raises KeyError for a node that has no tally in the window, and ValueError if the results
-        are more than the tally has.
+        Raises KeyError for a node that has no tally in the window, and ValueError if the cells to
+        subtract are more than the tally's.
         """
         self._count(window, entries, sign=-1)
 

@@ -37,7 +37,7 @@ def check_config(dataset: str, config: Config) -> None:
     """Check that a dataset may be used with a configuration.
 
     Raises RefusedError: TASK_DATASET for a dataset that is not allowed, TASK_CONFIG for a field
-    that may not be set, a value outside its range, or a `min_x` above its `max_x`.
+    that may not be set, a value that the field may not have, or a `min_x` above its `max_x`.
     """
     allowed = allowed_datasets().get(dataset)
     if allowed is None:

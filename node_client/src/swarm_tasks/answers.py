@@ -59,10 +59,11 @@ def find_rules(name: str) -> AnswerRules:
 def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
     """Return the readings of a completion's answer; an empty list if it has no pair of answer tags.
 
-    The first reading is the text in the last pair. With EXACT it is the only one; otherwise each
-    further reading, up to MAX_WRAPPINGS, is the previous one without its outermost wrapping, such
-    as quotes or `**`. The caller scores all readings, and the best score counts. A completion
-    cannot get two different answers scored, because all readings come from one text.
+    The first reading is the text in the last pair (`find_answer`). With EXACT it is the only one.
+    Otherwise, if there is no pair in lower case, tags in any case count; and each further reading,
+    up to MAX_WRAPPINGS, is the previous one without its outermost wrapping, such as quotes or `**`.
+    The caller scores all readings, and the best score counts. A completion cannot get two different
+    answers scored, because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:

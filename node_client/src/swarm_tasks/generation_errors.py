@@ -25,7 +25,7 @@ def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedErro
     """Return the error to raise when a child failed or was lost while it made a task.
 
     A RefusedError with another code than VERIFIER_FAILED is returned as it is; anything else
-    becomes a GenerationError.
+    becomes a GenerationError with this `position`.
     """
     if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
         return problem

@@ -31,7 +31,10 @@ class ChildKeeper:
 
     @property
     def child(self) -> ChildProcess:
-        """The child, started if there is none. Raises RefusedError VERIFIER_FAILED."""
+        """The child, started if there is none.
+
+        Raises RefusedError VERIFIER_FAILED if it cannot be started.
+        """
         if self._child is not None and self._owner_pid != os.getpid():
             # After a fork, as in a Celery worker, the child belongs to the parent process.
             self._child.forget()
@@ -45,7 +48,7 @@ class ChildKeeper:
     def isolation(self) -> frozenset[str]:
         """Names of the child's active protections. The child is started if there is none.
 
-        Raises RefusedError VERIFIER_FAILED.
+        Raises RefusedError VERIFIER_FAILED if it cannot be started.
         """
         assert self.child
         return self._isolation

@@ -83,7 +83,7 @@ class GeneratedTask(Message, frozen=True, tag="made"):
 
 
 class Scored(Message, frozen=True, tag="scored"):
-    """Every step of the request was done, or its time was over. The board has the results."""
+    """Every step of the request was done, or its time was over. The step board has the results."""
 
 
 class Failed(Message, frozen=True, tag="failed"):

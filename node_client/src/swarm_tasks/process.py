@@ -82,10 +82,10 @@ class ChildProcess:
         return self._process.pid
 
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
-        """Send one message to a child that waits for a request.
+        """Write one message, which begins with its length, to a child that waits for a request.
 
-        Raises TimeoutError when the child does not read it within `deadline_s` seconds, and
-        ChildDiedError when the child has ended.
+        Raises TimeoutError when the pipe does not take the whole message within `deadline_s`
+        seconds, because the child does not read, and ChildDiedError when the child has ended.
         """
         give_up_at = time.monotonic() + deadline_s
         rest = memoryview(message)

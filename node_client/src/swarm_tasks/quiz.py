@@ -112,7 +112,7 @@ def with_beacon(rules: QuizRules, beacon: Beacon) -> QuizRules:
 def encode_rules(rules: QuizRules) -> bytes:
     """Return the rules as canonical JSON: names sorted, no spaces, UTF-8, no unnecessary escapes.
 
-    A weight always has a decimal point (`1.0`).
+    A weight is always written as a float (`1.0`).
     """
     return msgspec.json.encode(rules, order="sorted")
 

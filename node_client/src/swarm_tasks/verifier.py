@@ -110,12 +110,13 @@ class Verifier:
     ) -> DrawnTask:
         """Return the `counter`-th task of a keyed stream, the same one at every call.
 
-        Each counter stands for DRAW_ATTEMPTS indices. They are tried in order, until the question
-        of one can be made and belongs to `part`. The child does not get the key.
+        Each counter stands for DRAW_ATTEMPTS indices. They are tried in order, several in one
+        request to the child, until the question of one can be made and belongs to `part`. The child
+        does not get the key.
 
-        Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration has so few
-        questions that none belongs to the part) or VERIFIER_FAILED (as GenerationError if the
-        generator hangs, or raises at all of _DRAW_BATCH indices that are tried together).
+        Raises RefusedError: TASK_DATASET, TASK_CONFIG (also if no index gives such a question) or
+        VERIFIER_FAILED (as GenerationError if the generator hangs, ends the child, or raises at all
+        indices of a request).
         """
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)
@@ -166,8 +167,8 @@ class Verifier:
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
 
-        Raises NoQuestionError if a question cannot be made; callers can then request the others
-        again. Raises RefusedError VERIFIER_FAILED if no child can be used.
+        Raises NoQuestionError if a question cannot be made; its `position` says which one, so that
+        callers can request the others. Raises RefusedError VERIFIER_FAILED if no child can be used.
         """
         for position, spec in enumerate(specs):
             try:
@@ -191,7 +192,8 @@ class Verifier:
         """Return the digests (`asked.digest_question`) of the questions at these indices.
 
         An index at which the generator raises is left out of the result. Raises RefusedError:
-        TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED (as GenerationError if the generator hangs).
+        TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED (as GenerationError if the generator hangs or
+        ends the child).
         """
         check_config(dataset, config)
         digests: list[int] = []
@@ -235,10 +237,10 @@ class Verifier:
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, in order, and return an attempt for each text.
 
-        No text is started after `until` (`time.monotonic`). A text may take `text_s` seconds, at
-        most the verifier's deadline. A text that takes longer gets the verdict `timeout` if
-        `text_s` is at least the deadline, otherwise no verdict. Raises RefusedError as `score_many`
-        does.
+        No text is started after `until` (`time.monotonic`); those not started get no verdict. A
+        text may take `text_s` seconds, at most the verifier's deadline. A text that takes longer
+        gets the verdict `timeout` if `text_s` is at least the deadline, otherwise no verdict.
+        Raises RefusedError as `score_many` does.
         """
         results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[read_attempt(value, seconds) for value, seconds in group] for group in results]

@@ -40,7 +40,7 @@ def data(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def export(request: HttpRequest) -> HttpResponse:
-    """Return all data of the signed-in user's account, as a JSON download."""
+    """Return the data of the signed-in user's account (`export_account`) as a JSON download."""
     answer = JsonResponse(export_account(signed_in_user(request)), json_dumps_params={"indent": 1})
     answer["Content-Disposition"] = 'attachment; filename="account.json"'
     return answer
@@ -49,7 +49,10 @@ def export(request: HttpRequest) -> HttpResponse:
 @own_page
 @reauthentication_required(allow_get=True)
 def delete(request: HttpRequest) -> HttpResponse:
-    """On GET explain what remains after the deletion of the account, on POST delete it."""
+    """On GET explain what remains after the deletion of the account, on POST delete it.
+
+    A POST requires that the user has signed in or reauthenticated recently.
+    """
     user = signed_in_user(request)
     if request.method == "POST":
         _check_sign_in(user, now=timezone.now())

@@ -23,7 +23,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def create(request: HttpRequest) -> HttpResponse:
-    """Create a node and show its token, once."""
+    """Create a node and show its token, once; redirect to the list if the method is not POST."""
     if request.method != "POST":
         return redirect("account")
     form = TitleForm(request.POST)
@@ -36,7 +36,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def manage(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the actions for a node, and rename it."""
+    """Show the actions for a node; on POST, rename it."""
     node = own_node(request, name)
     form = TitleForm(request.POST or None, initial={"title": node.title})
     if request.method == "POST" and form.is_valid():
@@ -48,7 +48,7 @@ def manage(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def rotate(request: HttpRequest, name: str) -> HttpResponse:
-    """Replace a node's token and show the new one, once."""
+    """Replace a node's token and show the new one, once; redirect if the method is not POST."""
     if request.method != "POST":
         own_node(request, name)
         return redirect("account-node", name)
@@ -61,7 +61,7 @@ def rotate(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def revoke(request: HttpRequest, name: str) -> HttpResponse:
-    """Revoke a node's token."""
+    """Revoke a node's token on POST; redirect to the node's page."""
     node = own_node(request, name)
     if request.method == "POST":
         revoke_token(node)

@@ -37,8 +37,8 @@ class ShapeDoc:
 class OperationDoc:
     """One operation; `anchor` is its element id on the page.
 
-    `answer` is the name of its response's schema, and `example` an example response as JSON text.
-    `refusals` are (status, meaning) of all other responses.
+    `answer` is the name of the schema of the response with status 200, and `example` an example of
+    this response as JSON text. `refusals` are (status, meaning) of all other responses.
     """
 
     anchor: str
@@ -137,9 +137,10 @@ def _describe_bounds(schema: Json) -> list[str]:
 
 
 def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
-    """Return an example value of a schema, made from the examples of its fields.
+    """Return a schema's first example, or a value made from the examples of its fields.
 
-    `shapes` are the document's named schemas, `depth` the number of enclosing schemas.
+    `shapes` are the document's named schemas, `depth` the number of enclosing schemas. Without an
+    example, the value is None if `depth` is above _DEPTH.
     """
     if examples := schema.get("examples"):
         return examples[0]

@@ -182,7 +182,7 @@ def count_rows(request: HttpRequest, *, rows: int) -> None:
     """Count a response of many rows as one request for every MAX_PAGE rows.
 
     The request itself was counted already. It is answered even if the count now exceeds the limit;
-    later requests are refused.
+    later requests in the same minute are refused. Without a limit nothing is counted.
     """
     further = math.ceil(rows / MAX_PAGE) - 1
     if settings.API_REQUESTS_PER_MINUTE and further > 0:

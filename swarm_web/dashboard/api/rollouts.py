@@ -86,6 +86,6 @@ def list_rollouts(
     cursor: Cursor = "",
     limit: Limit = 100,
 ) -> ListPage[ArchivedRollout]:
-    """List the archive's rollouts with verdicts of the site's own verifier, newest first."""
+    """List the rollouts of the archive that the site's own verifier has scored, newest first."""
     found = list_archived(author=author, learner=learner, dataset=dataset, outcome=outcome)
     return read_rows(found, cursor=cursor, limit=limit)

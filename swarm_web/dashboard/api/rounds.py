@@ -87,7 +87,7 @@ class RoundsOut(ReportSchema):
 
 
 class ScoreOut(ReportSchema):
-    """A node's result in one round; it has no score if the node was absent."""
+    """A node's result in one round; it has no score if the status is `absent`."""
 
     round: RoundNumber = at("round.number")
     node: NodeName = at("node.name")

@@ -50,9 +50,10 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return a response, or 304 if the client has it. Only a response with 200 has an ETag.
+        """Return a response, or 304 instead of 200 if the client has the response already.
 
-        If the view has set an ETag, it is kept; otherwise the ETag is a hash of the content.
+        A response with 200 gets an ETag: the view's if it has set one, otherwise a hash of the
+        content. Responses with another status are returned unchanged.
         """
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response

@@ -135,9 +135,10 @@ def _vertical_line(at: int) -> Figure:
 
 
 def draw_mechanism(report: PublishedReport) -> Figure:
-    """Draw a point for each arm that has a gain, or is the baseline.
+    """Draw a point for each arm, except those whose gain is None.
 
-    x is the arm's mean number of informative rollouts per training set, y its gain.
+    x is the arm's mean number of informative rollouts per training set, y its gain. An arm without
+    a comparison in own reward, such as the baseline, has the gain 1.
     """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:

@@ -96,7 +96,7 @@ def count_axis(values: Sequence[int], *, title: str) -> Figure:
 
 
 def share_axis(*, title: str) -> Figure:
-    """Return an axis of fractions of one that begins at 0."""
+    """Return an axis that begins at 0, for fractions of one."""
     return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~r"}
 
 

@@ -25,8 +25,9 @@ def read_batches(
 ) -> Iterator[Sequence[Row]]:
     """Yield the rows of all keys, in the order of the keys, in batches of about `size` rows.
 
-    `select` returns the rows of the keys that it is given, in their order. The number of keys of a
-    batch follows from the rows per key in the previous batch; the rows of a key are never split.
+    `select` returns the rows of the keys that it is given, in their order. The first batch has one
+    key; the number of keys of a later one follows from the rows per key in the previous batch. The
+    rows of a key are never split.
     """
     at, count = 0, 1
     while at < len(keys):

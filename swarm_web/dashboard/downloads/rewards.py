@@ -116,7 +116,7 @@ class Rewards:
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:
-    """Return the scores that a query string selects by FILTERS, by default all.
+    """Return the scores of closed rounds that a query string selects by FILTERS, by default all.
 
     Raises RequestError for an unknown filter or an invalid number.
     """

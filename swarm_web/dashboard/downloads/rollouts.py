@@ -50,7 +50,7 @@ _BATCH = 200
 
 
 def read_rollouts() -> Iterator[Sequence[Row]]:
-    """Yield rows of COLUMNS of all verified rollouts, oldest first."""
+    """Yield rows of COLUMNS of all archived rollouts that have verdicts, oldest first."""
     verified = ArchivedRollout.objects.verified().order_by("published_at", "pk")
 
     def select(keys: Sequence[int]) -> list[Row]:

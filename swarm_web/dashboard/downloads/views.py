@@ -35,9 +35,9 @@ def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
-    """Stream those scores of one round that the query string selects.
+    """Stream the scores of one round: all scores, or those that the query string selects.
 
-    There are no rows until the round has closed.
+    There are no rows until the round has closed, and none if it is void.
     """
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
@@ -58,9 +58,10 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream digests of what the season had asked before one round (`answers.read_asked`).
+    """Stream digests of the questions that the season asked in rounds before this one.
 
-    Refused until the round has closed.
+    There is one row for each of those rounds (`answers.read_asked`). Refused until this round has
+    closed.
     """
     rows = answers.read_asked(number)
     return _send(answers.ASKED_COLUMNS, rows, f"round-{number}-asked.jsonl")

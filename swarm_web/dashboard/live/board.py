@@ -108,7 +108,8 @@ class LiveBoard:
         """Yield the view's stream, and keep it up to date while the block runs.
 
         `network` is the browser's address as limits count it (`edge.addresses`). Raises
-        TooManyViewsError and UnreadableViewError.
+        TooManyViewsError if this address watches too many views (`ViewShares.hold`), and what
+        `join` raises.
         """
         with self._shares.hold(network, key):
             stream = await self.join(key)
@@ -125,7 +126,8 @@ class LiveBoard:
     async def join(self, key: ViewKey) -> ViewStream:
         """Return the view's stream, up to date, and keep it up to date until `leave`.
 
-        Raises TooManyViewsError and UnreadableViewError.
+        Raises TooManyViewsError if the view is uncommon and the board has no room for it, and
+        UnreadableViewError if it cannot be read or that takes longer than STALE_S seconds.
         """
         stream = self._streams.get(key)
         if stream is None or not stream.watchers or stream.age() > STALE_S:

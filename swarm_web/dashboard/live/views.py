@@ -75,7 +75,11 @@ class LiveView:
 
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
-    """Return the view that a socket's query string requests. Raises RequestError."""
+    """Return the view that a socket's query string requests.
+
+    An unknown language counts as the site's default. Raises RequestError for an unknown view, a NUL
+    in a value, or an invalid query of the leaderboard.
+    """
     check_query(params)
     language = params.get("lang", "")
     if language not in dict(settings.LANGUAGES):

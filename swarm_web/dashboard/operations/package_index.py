@@ -122,7 +122,8 @@ def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -
     """List a project's wheels with their hashes.
 
     If the site has none, redirect to the index that a setting names for it (PACKAGE_FALLBACK_URL,
-    or PACKAGE_TORCH_CPU_URL for the CPU build of torch), or answer 404.
+    or PACKAGE_TORCH_CPU_URL for torch with `build` `cpu`). Answer 404 if this setting is empty, the
+    name is invalid, or the project is `swarm-node`, which only this site may offer.
     """
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
@@ -145,8 +146,8 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658).
 
-    Without it, uv requests a part of the wheel. If that fails once, uv downloads every wheel
-    without metadata twice, including those to which this index redirects.
+    Without it, uv requests a part of the wheel. If such a request fails once, uv downloads every
+    wheel without metadata twice, including those to which this index redirects.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""

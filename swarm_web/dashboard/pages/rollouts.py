@@ -18,7 +18,7 @@ from swarm_web.dashboard.reports.rollouts import (
 @require_safe
 @answer_refusals
 def rollouts(request: HttpRequest) -> HttpResponseBase:
-    """List archived rollouts that match the query, newest first."""
+    """Show a page of the archived rollouts that match the query and have verdicts, newest first."""
     report = read_rollouts(read_rollout_query(request.GET.dict()))
     return render(request, "rollouts.html", {"report": report})
 

@@ -68,10 +68,7 @@ class WithLift:
 
     @property
     def over_base(self) -> float | None:
-        """The node's score minus the score of its model untrained.
-
-        None for an untrained node, and if no untrained node of its model was judged.
-        """
+        """The node's score minus the score of its model untrained; None without a `lift`."""
         return self.lift.difference if self.lift else None
 
     @property
@@ -137,7 +134,8 @@ def choose_scale_end(
     """Return the end of the scale on which a page draws its scores.
 
     It is the smallest of _SCALE_ENDS that covers the intervals of all `rows` and all `recent`
-    scores. Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
+    scores, or 1 if there are none. Scores of a young season can all be below .05, where a scale up
+    to 1 would show nothing.
     """
     highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
     return next((end for end in _SCALE_ENDS if end >= highest), 1.0)
@@ -286,7 +284,7 @@ def read_edition(window: str) -> int:
 def read_lines(board: Leaderboard) -> list[BoardLine]:
     """Return the page's lines, with each node's scores in the season's last SPARK_ROUNDS rounds.
 
-    Makes two queries.
+    Makes at most two queries.
     """
     season = Season.objects.filter(name=board.season).first()
     names = [row.node for row in (*board.rows, *board.base)]
@@ -308,7 +306,8 @@ def common_models(board: Leaderboard) -> list[str]:
 def read_chart(board: Leaderboard) -> Chart:
     """Return the chart of the page's first CHARTED_NODES nodes over the season's last rounds.
 
-    It includes the untrained node of the first node's model, if there is one. Makes three queries.
+    It includes the untrained node of the first node's model, if there is one. Makes at most four
+    queries.
     """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()

@@ -97,7 +97,7 @@ class ClaimReport:
     """One model's claim, with texts; a text is empty if there is nothing to say.
 
     `words` explains the verdict, `missing` what is missing for a test, and `power` how many nodes a
-    test needs and which difference it can detect now.
+    test needs and which difference the current nodes can detect.
     """
 
     claim: ArmsClaim
@@ -129,7 +129,7 @@ class CompareReport:
 
     @property
     def season_name(self) -> str:
-        """The season's name; empty before the first one."""
+        """The shown season's name; empty before the first season."""
         return self.season.name if self.season else ""
 
     @property

@@ -91,7 +91,7 @@ class HandOuts:
     """The restricted nodes of a season: those whose hand-out weight is not full.
 
     `counts` are (name of the finding, name of the hand-out weight, number of nodes) and cover all
-    restricted nodes; `nodes` has the latest of them, at most LISTED.
+    restricted nodes; `nodes` has at most LISTED of them, those whose weight was set last first.
     """
 
     counts: list[tuple[str, str, int]]

@@ -46,7 +46,7 @@ class Duel:
 
 
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
-    """Return the requested model, by default the first; None if there are no models.
+    """Return the requested model; if none is requested, the first, or None if there are no models.
 
     Raises RequestError if the requested model is not in `models`.
     """

@@ -53,7 +53,10 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding; `source` is its report's folder, None if that is not published or not readable."""
+    """A finding; `source` is its report's folder.
+
+    `source` is None if the report is not in the summary's folder or not readable.
+    """
 
     finding: LabFinding
     source: ReportFolder | None

@@ -39,15 +39,15 @@ def write_gain(ratio: float | None) -> str:
 
 
 def write_amount(value: float | None) -> str:
-    """Write a number with three significant digits; from 1000 on all digits, in groups of three.
+    """Write a number with up to three significant digits; from 999.5 on as a whole number.
 
-    None is a dash.
+    The digits of such a whole number are in groups of three. None is a dash.
     """
     if value is None:
         return NONE
     if value < 0:
         return _MINUS + write_amount(-value)
-    if value >= 1000:
+    if value >= 999.5:
         return f"{value:,.0f}".replace(",", _THIN)
     text = f"{value:.3g}"
     text = text if "e" not in text else f"{value:.1e}"

@@ -50,8 +50,8 @@ class AnswerSpeed:
     """How fast a node's answers arrived in round `number`: `answers` within `milliseconds`.
 
     The time starts when the questions are sent. `training` is the number of completions per second
-    that the node generated between its last two training reports; None if there are not two, or no
-    step or no time is between them.
+    in training, estimated from the steps between the node's last two stored training reports; None
+    if there are not two, or no step or no time is between them.
     """
 
     number: int
@@ -96,7 +96,7 @@ def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | 
 
 
 def _training_speed(node: Node, season: Season) -> float | None:
-    """Return a node's completions per second between its last two training reports.
+    """Estimate a node's completions per second from its last two stored training reports.
 
     None if there are not two reports, or if no step or no time is between them.
     """
@@ -208,7 +208,7 @@ class NodeReport(WithLift):
 
 
 def load_node(name: str) -> Node:
-    """Return the node of that name. Raises Http404."""
+    """Return the node of that name. Raises Http404 if there is none."""
     return get_object_or_404(Node, name=name)
 
 

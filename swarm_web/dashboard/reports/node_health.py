@@ -25,7 +25,7 @@ class SeatStatus:
     """A node's seat in round `number`, which is open (`is_open`) or being scored.
 
     `offered` is whether the node requested the questions; it answered `answered` of `questions`.
-    `came_late` is whether it connected only after the round opened: then it is not in the round.
+    `came_late` is whether it is late (see the glossary): it must wait for the next round.
     `half_over` is whether half of the answering time is over.
     """
 

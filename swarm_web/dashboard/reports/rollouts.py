@@ -168,7 +168,10 @@ def read_rollouts(query: RolloutQuery) -> RolloutList:
 
 
 def load_card(pk: int) -> Card:
-    """Return a rollout's card with all of its completions. Raises Http404."""
+    """Return a rollout's card with all of its completions.
+
+    Raises Http404 if the archive has no verified rollout with this key.
+    """
     found = find_rollout(pk)
     if found is None:
         raise Http404
@@ -243,8 +246,9 @@ def decode_cursor(text: str) -> RolloutKey | None:
 class FlowReport:
     """Who learned from whom in the hour that begins at `hour`.
 
-    `links` are the pairs of nodes with the most rollouts, at most SHOWN_LINKS, largest first, and
-    `picture` draws them. `is_now` is whether the hour is not over yet.
+    `links` are the pairs of nodes in which one trained on the most rollouts of the other, at most
+    SHOWN_LINKS, largest first, and `picture` draws them. `is_now` is whether the hour is not over
+    yet.
     """
 
     season: Season | None
@@ -295,8 +299,7 @@ def read_hour(text: str, *, now: datetime) -> datetime:
 def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
     """Return who learned from whom in an hour, in a constant number of queries.
 
-    The report has the pairs of nodes with the most rollouts in the shown season, at most
-    SHOWN_LINKS.
+    The report is about the shown season. Before the first season it has no links.
     """
     season = shown_season()
     links = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []

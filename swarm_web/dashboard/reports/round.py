@@ -142,7 +142,8 @@ class BeaconReport:
 class Lead:
     """The best score of a round: `nodes` nodes have it, and `node` is the name of one of them.
 
-    `score` is a fraction of one over `n` questions. Untrained and quarantined nodes are left out.
+    `score` is in [0, 1]; `node` solved `correct` of the `n` questions that count. Untrained and
+    quarantined nodes are left out.
     """
 
     node: str
@@ -210,7 +211,7 @@ class RoundReport:
 class RoundEdition:
     """The version of the API's response for a revealed round, as an HTTP `etag`.
 
-    `rows` is the number of scores in the response.
+    `rows` is the round's number of scores. The response has them unless the round is void.
     """
 
     etag: str
@@ -218,7 +219,7 @@ class RoundEdition:
 
 
 def load_round(number: int) -> Round:
-    """Return the round of that number with its season. Raises Http404."""
+    """Return the round of that number with its season. Raises Http404 if there is none."""
     return get_object_or_404(Round.objects.select_related("season"), number=number)
 
 

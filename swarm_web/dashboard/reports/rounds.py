@@ -96,7 +96,7 @@ def list_all_rounds() -> Listing[Round]:
 
 
 def list_started_seasons() -> Listing[Season]:
-    """List the seasons that have started, newest first."""
+    """List the seasons that have started, the one created last first."""
     return Listing(started_seasons(), Keyset("-pk"))
 
 
@@ -121,7 +121,10 @@ def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
 
 
 def draw_rounds(closed: Iterable[Round]) -> TabledChart:
-    """Draw the scores of closed rounds, given newest first; those without scores are left out."""
+    """Draw the scores of trained nodes in closed rounds, given newest first.
+
+    Rounds without such scores are left out.
+    """
     spreads = [spread for spread in map(_make_spread, closed) if spread]
     return TabledChart(
         draw=partial(draw_spreads, spreads[::-1]),

@@ -97,7 +97,7 @@ class TaskLine:
 
     @property
     def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
-        """The settings of each rung as (name, value) pairs, the easiest rung first."""
+        """The settings of each rung as (name, value) pairs, easiest first; empty without rungs."""
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 
     @property
@@ -108,7 +108,7 @@ class TaskLine:
 
 @dataclass(frozen=True)
 class SeasonTasks:
-    """The datasets of a season, the most asked first; there are none before the first season."""
+    """The datasets of a season, largest weight first; there are none before the first season."""
 
     season: Season | None
     lines: list[TaskLine]

@@ -52,5 +52,5 @@ def make_node_badge(facts: NodeFacts) -> Badge:
 
 
 def make_site_badge(facts: SiteFacts) -> Badge:
-    """Return the site's badge: its name, the number of connected nodes, and the round."""
+    """Return the site's badge: its name, the number of connected nodes, and any current round."""
     return Badge(facts.name, describe_site(facts), _ACCENT)

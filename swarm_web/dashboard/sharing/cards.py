@@ -139,7 +139,7 @@ class Canvas:
 def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
     """Return a node's card as PNG: its score with interval and n, its rank, and its last rounds.
 
-    `site` is the site's name.
+    `site` is the site's name. Without a score, the card says that the node is not judged yet.
     """
     canvas = Canvas()
     colour = STYLES[facts.arm][0]

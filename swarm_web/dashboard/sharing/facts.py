@@ -53,8 +53,9 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """The current state of the site; `leaders` are (name, score, interval), best first.
+    """The current state of the site.
 
+    `leaders` are (name, score, interval) of the first ranked nodes, at most LEADERS, best first.
     `season` is empty before the first season, `round` None without a current round. `connected` and
     `ranked` are numbers of nodes.
     """

@@ -163,7 +163,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write the reason of an incomplete or missing result, and what helps; empty if complete."""
+    """Write a score's `reason`, if it has one: why it is incomplete or missing, and what helps."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'

@@ -71,7 +71,7 @@ def percent(value: float | str | None) -> str:
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
     """Write an interval of fractions of one, such as .311 to .384, with an en dash between.
 
-    A dash if an end is missing.
+    A dash if the interval or one of its ends is missing.
     """
     low, high = bounds or (None, None)
     return NONE if low is None or high is None else _figure(write_interval(low, high))
@@ -118,7 +118,7 @@ def points(difference: float | str | None) -> str:
 
 @register.filter
 def points_interval(bounds: tuple[float, float] | None) -> str:
-    """Write an interval with its ends as by `points`, `+1.0 to +4.2`; a dash if missing."""
+    """Write an interval, its ends as `points` writes them: `+1.0 to +4.2`; a dash if missing."""
     if not bounds:
         return NONE
     return _("%(low)s to %(high)s") % {"low": points(bounds[0]), "high": points(bounds[1])}

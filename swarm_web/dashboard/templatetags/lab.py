@@ -31,7 +31,10 @@ for _name in ("gain", "amount", "bytes", "change"):
 
 @register.filter
 def change_interval(found: LabComparison) -> str:
-    """Write the interval of what `write_change` writes, `+60 % to +120 %`; a dash without one."""
+    """Write the interval of a gain, or of the difference if there is no gain: `+60 % to +120 %`.
+
+    The result is a dash if there is no interval.
+    """
     return _join(amounts.write_change_ends(found))
 
 

@@ -18,7 +18,7 @@ Version = tuple[int, ...]
 async def handle_hello(session: Session, hello: Hello) -> Welcome:
     """Register the node; return its arm, the season's rules and the current round.
 
-    Raises RefusedError for a second hello, and if the client's version or its key is refused.
+    Raises RefusedError for a second hello, and if the version or the key in the hello is refused.
     """
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")

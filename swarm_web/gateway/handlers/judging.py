@@ -33,7 +33,8 @@ async def get_round(session: Session, message: RequestRound) -> RoundState:
 async def offer_questions(session: Session, message: RequestQuestions) -> QuestionsOffered:
     """Record that the node requested a round's questions, and return them.
 
-    Raises RefusedError if the round is not open, or if the node connected too late for it.
+    Raises RefusedError if the round is unknown or not open, or if the node must wait for the next
+    one (`take_seat`).
     """
     season = await session.shared.season.get()
     if season is not None:
@@ -63,7 +64,10 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
-    """Store answers, request their grading, and return the acknowledgement."""
+    """Store answers, request their grading, and return the acknowledgement.
+
+    Raises RefusedError if the round is unknown or has no questions yet.
+    """
     receipt = await session.shared.answers.do(
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )

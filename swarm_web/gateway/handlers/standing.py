@@ -19,7 +19,7 @@ _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(Sta
 
 
 async def get_standing(session: Session, message: RequestStanding) -> NodeStanding:
-    """Return the node's own row of the leaderboard, with its counts in the relay.
+    """Return the node's own row of the leaderboard, empty if it has none, with its relay counts.
 
     Raises RefusedError if no season is running.
     """

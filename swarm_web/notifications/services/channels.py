@@ -103,7 +103,8 @@ def send_test(channel: Channel, *, now: datetime) -> None:
     """Queue a test message, for which there is only one attempt.
 
     If the channel's latest attempt failed, its pause ends now, so that the test is sent soon.
-    Raises RequestError if the account has queued MAX_TESTS tests in the last TESTS_PERIOD_S.
+    Raises RequestError for more than MAX_TESTS tests of an account in a period of TESTS_PERIOD_S,
+    which begins with the first of them.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

@@ -136,7 +136,7 @@ def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[i
 
 
 def queue_all(deliveries: Iterable[Delivery]) -> None:
-    """Queue deliveries, except those whose event is already queued for the channel."""
+    """Queue deliveries, except those whose event was queued for the channel before."""
     Delivery.objects.bulk_create(deliveries, ignore_conflicts=True, batch_size=BATCH)
 
 

@@ -25,12 +25,13 @@ ROUND_PAUSES = {
 
 
 def notice_rounds(*, now: datetime) -> int:
-    """Queue messages about one closed round, for a batch of channels of owners with scored nodes.
+    """Queue messages about one closed round, for a batch of channels that subscribed to scores.
 
-    It is the oldest round of the last hour with such channels left. A channel gets one message with
-    the scores of all its owner's nodes, or none if its last message was about a round that closed
-    shortly before: less than the time in ROUND_PAUSES for its kind. Returns how many channels were
-    processed, also if they got no message: 0 when no round is left.
+    The channels existed when the round closed, and the round scored nodes of their owners. It is
+    the first round that closed in the last hour and has such channels left. A channel gets one
+    message with the scores of all its owner's nodes, or none if its last message was about a round
+    that closed shortly before: less than the time in ROUND_PAUSES for its kind. Returns how many
+    channels were processed, also if they got no message: 0 when no round is left.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

@@ -12,9 +12,9 @@ from swarm_web.relay import conduct
 class Conduct(models.Model):
     """Evidence about one node in one season, and the node's hand-out level (`relay.conduct`).
 
-    Web processes add to these totals of the season: `refused` (rollouts that do not belong to the
-    season and unreadable messages), `copies`, `hurried` (messages over the rate limit) and `floods`
-    (connections closed because the node continued to send). A worker counts spot checks in
+    Web processes add to these totals of the season: `refused` (rollouts that the season's rules do
+    not allow and unreadable messages), `copies`, `hurried` (messages over the rate limit) and
+    `floods` (connections closed because the node continued to send). A worker counts spot checks in
     `checked`, and those of worthless rollouts in `worthless`. `pending` means that one of these
     totals has changed since the last evaluation.
 

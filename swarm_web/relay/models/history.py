@@ -38,7 +38,7 @@ class Exchange(models.Model):
 
 
 class CreditSource(models.Model):
-    """A web process that sends credits, and the number of its last booked batch."""
+    """A web process that sends batches of credits, and the number of the last one booked."""
 
     name = models.CharField(max_length=64, primary_key=True)
     number = models.BigIntegerField()

@@ -41,9 +41,10 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 
 
 def book_credits() -> int:
-    """Book up to _BOOKING_BATCH waiting batches, and remove them from the list in Redis.
+    """Book up to _BOOKING_BATCH waiting batches of credits, and remove them from Redis.
 
-    Returns how many were removed; 0 if none waits or another worker is booking.
+    Batches that are unreadable or were booked before are only removed. Returns how many were
+    removed; 0 if none waits or another worker is booking.
     """
     with transaction.atomic():
         if not _try_lock():

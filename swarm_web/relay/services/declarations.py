@@ -39,10 +39,11 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Returns how many rollouts were taken off the queue, not counting those that had been taken off
-    before; 0 without a running season. Rollouts of other seasons are dropped unchecked. Once
-    `is_late`, called before each check, returns True, the remaining rollouts are dropped too: a
-    question that hangs the generator takes seconds.
+    Does nothing and returns 0 without a running season, or if it has no contribution yet. Otherwise
+    returns how many rollouts were taken off the queue, not counting those that `take_checks` skips
+    because they were taken before. Rollouts of other seasons are dropped unchecked. Once `is_late`,
+    called before each check, returns True, the remaining rollouts are dropped too: a question that
+    hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:

@@ -58,7 +58,8 @@ def init(
 def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
     """Return each setting by name, as a dict of `value`, `source` and `place`, for JSON.
 
-    The value of a secret is replaced by HIDDEN. `place` names where the value was given.
+    The value of a secret that is set is replaced by HIDDEN. `place` names where the value was
+    given.
     """
     rows = {}
     for name, setting in all_settings().items():
@@ -70,7 +71,10 @@ def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
 
 
 def render_settings(choices: SettingChoices) -> Table:
-    """Return a table of all settings with their values and sources; defaults are dimmed."""
+    """Return a table of all settings with their values and sources; defaults are dimmed.
+
+    The values of secrets are not shown.
+    """
     table = Table("setting", "value", "from", box=SIMPLE_HEAD, pad_edge=False)
     for heading, settings in panels().items():
         table.add_section()

@@ -148,7 +148,7 @@ async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
     """Test the connection to a coordinator: its web server, the clock, encryption, the node socket.
 
     An empty `token` gives a `warn`, because the socket cannot be tested without one. If the web
-    server does not answer, nothing else is tested.
+    server does not answer, or answers with an error status, nothing else is tested.
     """
     checks = await _check_web(site)
     if checks[0].level == "fail":

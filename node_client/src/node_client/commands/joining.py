@@ -55,8 +55,9 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 def save_token(
     choices: SettingChoices, token: str, *, node: str = "", anonymous: bool = False
 ) -> None:
-    """Save a token for the chosen site in the state folder. Raises SettingsError.
+    """Save a token for the chosen site in the state folder.
 
+    Raises SettingsError if that fails.
     An empty `node` keeps the node's saved name. `anonymous` says that no account owns the node.
     """
     site, state = choices.coordinator, choices.state

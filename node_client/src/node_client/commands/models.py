@@ -98,7 +98,7 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
     It is the --model of the command line. Without --model, it is the model in `checkpoint`, a step
     or a path; None is the newest intact checkpoint. Raises CheckpointError when there is no such
-    checkpoint, SettingsError when both --model and `checkpoint` are given.
+    checkpoint or it is not intact, SettingsError when both --model and `checkpoint` are given.
     """
     from node_client.storage.export import choose_checkpoint  # imports safetensors
 

@@ -46,7 +46,10 @@ class NodeStatus(msgspec.Struct):
 
 
 def fetch_status(site: Site, node: str) -> NodeStatus:
-    """Request a node's status from the coordinator. Raises NodeError."""
+    """Request a node's status from the coordinator.
+
+    Raises NodeError if there is no reply, or one that is not a node's status.
+    """
     address = site.api(node)
     try:
         response = httpx.get(address, timeout=HTTP_TIMEOUT_S)

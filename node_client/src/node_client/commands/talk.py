@@ -25,7 +25,7 @@ class ChatModel(Protocol):
 
 
 def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
-    """Print the answer to one question and nothing else. Raises SettingsError if it is empty."""
+    """Print the answer to `question` and nothing else. Raises SettingsError for a blank one."""
     if not question.strip():
         raise SettingsError(
             "The input of the pipe has no question.",
@@ -37,7 +37,8 @@ def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
 def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = input) -> None:
     """Read questions and print answers until the user ends the conversation.
 
-    `read` shows the prompt that it is given, and returns a line.
+    The user ends it with `/quit`, or with Ctrl-D or Ctrl-C at the prompt. `read` shows the prompt
+    that it is given, and returns a line.
     """
     with suppress(ImportError):
         import readline  # noqa: F401  # gives `input` a history, if the system has it

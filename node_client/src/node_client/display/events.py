@@ -38,7 +38,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
     @classmethod
     def of(cls, source: object, **others: Any) -> Self:
-        """Return an event whose fields are `others` and, for the rest, attributes of `source`."""
+        """Return an event of this moment; its fields are `others` and, for the rest, `source`'s."""
         copied = {
             name: getattr(source, name)
             for name in cls.__struct_fields__
@@ -88,11 +88,12 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
 class StepDone(Event, frozen=True, kw_only=True, tag="step"):
     """A training step ended.
 
-    `training_reward`, `informative_share`, `completion_length` (tokens) and `clipped_ratio` are
-    means over the node's own rollouts of the step. `external_dropped` counts the external rollouts
-    that were not used, by reason. `held_out` is macro pass@1 on the held-out set after the step,
-    null if the step had no evaluation. `memory` is in bytes, and so is `accelerator_memory`, which
-    is null without an accelerator.
+    `training_reward`, `informative_share`, `completion_length` (tokens) and `clipped_ratio` (the
+    share of completions that reached the length limit) are means over the node's own rollouts of
+    the step. `external_dropped` counts the external rollouts that were not used, by reason.
+    `held_out` is macro pass@1 on the held-out set after the step, null if the step had no complete
+    evaluation. `memory` is in bytes, and so is `accelerator_memory`, which is null without an
+    accelerator.
     """
 
     step: int
@@ -134,7 +135,7 @@ class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
 
 
 class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
-    """This node's row of the leaderboard arrived, with the fields of the protocol's NodeStanding.
+    """This node's row of the leaderboard arrived, with fields of the protocol's NodeStanding.
 
     `score` and `interval` are null before the first scored round, `rank` is null for a node without
     a rank, and a count is null if the coordinator does not give it.
@@ -186,7 +187,10 @@ class Resumed(Event, frozen=True, kw_only=True, tag="resumed"):
 
 
 class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
-    """The node ends. This is the last event; `step` is the last finished step, null without one."""
+    """The node ends. This is the last event.
+
+    `step` is the last step that this run finished, null if it finished none.
+    """
 
     step: int | None
 

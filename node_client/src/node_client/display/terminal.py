@@ -7,14 +7,15 @@ LOG_CHARS = 1000
 
 
 def clean(text: str) -> str:
-    """Return a text without its unprintable characters, except line breaks and tabs."""
+    """Return a text without its unprintable characters, except line feeds and tabs."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
 def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
-    """Return a text as one line; one of more than `limit` characters is cut, with an ellipsis.
+    """Return a text as one line; a longer line is cut to `limit` characters and an ellipsis.
 
-    Unprintable characters become spaces, and each run of white space becomes one space.
+    Unprintable characters become spaces. Each run of white space becomes one space, or nothing at
+    the ends of the text.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())

@@ -30,14 +30,14 @@ class NodeView:
     on the monotonic clock when the connection was lost, None while connected. `totals` are the
     node's totals in this season, `lifetime` its totals in all runs and seasons. `curve` has the
     training rewards of the latest steps, `report` is the report of the latest step, and `held_out`
-    is the latest score on the held-out set. `answered` counts, by round number, the answers that
-    the judge has stored, earlier runs included. `finished_round` is the latest round that this
-    client saw open and that is no longer open, `skipped_round` the number of the latest round that
-    this node may not answer because it joined after the opening. `published` counts the rollouts
-    that the pool accepted since the client started. `published_before` is the number to add for the
-    rollouts of this season, negative if some of `published` were of an earlier one. `unpublished`
-    counts the rollouts that a full queue dropped unsent. `upgrade` is the warning that this client
-    will be refused soon.
+    is the latest score on the held-out set. `answered` counts, by number of the latest rounds, the
+    answers that the judge has stored, and of earlier runs also those that it refused.
+    `finished_round` is the latest round that this client saw open and that is no longer open,
+    `skipped_round` the number of the latest round that this node may not answer because it came
+    late. `published` counts the rollouts that the pool accepted since the client started.
+    `published_before` is the number to add for the rollouts of this season, negative if some of
+    `published` were of an earlier one. `unpublished` counts the rollouts that a full queue dropped
+    unsent. `upgrade` is the warning that this client will be refused soon.
     """
 
     model: str
@@ -101,7 +101,7 @@ class NodeView:
         self.emit(events.LinkChanged(phase=connection.phase, reason=connection.reason))
 
     def show_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
-        """Show this node's name and arm, as the coordinator's welcome gave them."""
+        """Show this node's name and arm from the welcome; emit both with the season's name."""
         self.node, self.arm = node, arm
         name = season.name if season is not None else None
         self.emit(events.Joined(node=node, arm=arm, season=name))

@@ -17,8 +17,8 @@ from swarm_tasks.verifier import Verifier
 def find_base(name: str) -> str:
     """Return the argument for `Policy.load`: the folder of a base created on demand, else `name`.
 
-    The folder is in the user's cache. Its path has a hash of the base's recipe, so a changed recipe
-    makes a new base.
+    The folder, which `make_bases` creates, is in the user's cache. Its path has a hash of the
+    base's recipe, so a changed recipe gives a new folder.
     """
     if name in DEMO_BASES or name not in BASES:
         return name

@@ -21,7 +21,10 @@ Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 
 
 class CachingVerifier(Verifier):
-    """Caches questions and verdicts, so that repeated ones need no request to the child process."""
+    """A verifier that caches the questions of drawn tasks, and the verdicts of `score_many`.
+
+    `question`, `questions` and `score_many` request from the child only what is not cached.
+    """
 
     def __init__(self) -> None:
         super().__init__()

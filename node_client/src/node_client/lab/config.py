@@ -132,7 +132,7 @@ class NodePlan:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read an experiment from a file. Raises SettingsError."""
+    """Read an experiment from a file. Raises SettingsError if it is unreadable or invalid."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
@@ -144,9 +144,9 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
-    """Check the content of a file and return its experiment. Raises SettingsError.
+    """Check the content of a file and return its experiment.
 
-    `place` names the file in errors.
+    Raises SettingsError if it is invalid or an arm cannot be run; `place` names the file in errors.
     """
     try:
         experiment = msgspec.convert(content, Experiment)
@@ -177,7 +177,10 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
 
 
 def file_name(arm: str) -> str:
-    """Return an arm's name for use in file names: special characters become hyphens."""
+    """Return an arm's name for use in file names.
+
+    Each run of characters other than ASCII letters, digits and dots becomes one hyphen.
+    """
     return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
 

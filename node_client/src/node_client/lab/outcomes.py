@@ -72,7 +72,7 @@ def drawdown(level: Floats) -> float:
 def wobble(level: Floats) -> float:
     """Return the standard deviation of the changes between successive values, divided by the mean.
 
-    `level` has the values. 0 if their mean is 0.
+    `level` has the values. 0 unless their mean is positive.
     """
     mean = float(level.mean())
     return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0
@@ -92,7 +92,8 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
 def held_out_level(run: RunData) -> Floats:
     """Return the nodes' mean held-out score, averaged over an evaluation and the two before it.
 
-    Its values belong to `run.held_out_rounds` from the third on.
+    Its values belong to `run.held_out_rounds` from the third on. With fewer than three evaluations,
+    it has one value, their average.
     """
     return moving_average(run.held_out.mean(axis=1), HELD_OUT_WINDOW)
 

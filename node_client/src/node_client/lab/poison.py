@@ -55,7 +55,7 @@ class Poisoner:
         self.exchange.publish(poisoned, informative=[rollout.id for rollout in poisoned])
 
     def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
-        """Return a poisoned rollout of the same question; None without a correct completion."""
+        """Return a poisoned rollout of the same question, None without a right, unplanted text."""
         rollout = external.rollout
         verdicts = self.verifier.score(
             rollout.task, [completion.text for completion in rollout.completions]

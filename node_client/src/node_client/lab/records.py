@@ -77,7 +77,7 @@ class RoundRecord(
 
 
 class UnreadableRunError(NodeError):
-    """A run's file is damaged or of another design."""
+    """A run's file is damaged, of another design, or without what a report needs."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -104,7 +104,10 @@ def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
 
 
 def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
-    """Read a run's header and rounds from a file, compressed or not. Raises UnreadableRunError."""
+    """Read a run's header and rounds from a file, compressed or not.
+
+    Raises UnreadableRunError if the file is missing, or is not a header followed by rounds.
+    """
     try:
         first, *rest = _read_lines(path)
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:

@@ -107,8 +107,8 @@ def read_results(folder: Path) -> ExperimentResults:
 
     Raises SettingsError if `experiment.toml` cannot be read or is invalid, UnreadableRunError if a
     finished run is damaged, of another design or without what a report needs, and ResultsError if
-    the runs do not belong in one report, or no seed is finished in the baseline and in every other
-    arm with finished runs.
+    the folder has a run that the experiment does not name or two different files of one run, or if
+    no seed is finished in the baseline and in every other arm with finished runs.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)

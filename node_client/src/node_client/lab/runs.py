@@ -78,7 +78,7 @@ class Run:
 def is_done(experiment: Experiment, run: Run) -> bool:
     """Return whether a run is finished.
 
-    Raises UnreadableRunError if its file is damaged or of another design.
+    Raises UnreadableRunError if the file of the finished run is damaged or of another design.
     """
     if run.finished_file is None:
         return False

@@ -36,10 +36,10 @@ class PairedTest:
 
 
 def sign_flips(pairs: int) -> Floats:
-    """Return patterns of the signs 1 and -1, one per row: all (2^pairs, pairs) for up to 14 pairs,
-    otherwise 2^14 random ones.
+    """Return patterns of the signs 1 and -1 as rows, each with a sign for every pair.
 
-    The first row is all 1, the observed signs: every p-value counts it, so none is zero.
+    These are all 2^pairs patterns for up to 14 pairs, otherwise 2^14 random ones. The first row is
+    all 1, the observed signs: every p-value counts it, so none is zero.
     """
     if pairs <= _EXACT_PAIRS:
         rows = np.arange(2**pairs)

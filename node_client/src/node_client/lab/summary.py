@@ -53,9 +53,9 @@ class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One claim: a comparison of `arm` that answers a question, and its expected result.
 
     `report` is the folder of a `report.json`, relative to the summary's folder. If it does not
-    exist yet, the summary's folder must have the experiment, as `experiments/REPORT.toml` with the
-    value of `report`. `against` is an arm, by default the report's baseline; `group` names a group
-    of nodes, None for all. `expects` is one of:
+    exist yet, the summary's folder must have the experiment, as `experiments/REPORT.toml`, where
+    REPORT is the value of `report`. `against` is an arm, by default the report's baseline; `group`
+    names a group of nodes, None for all. `expects` is one of:
 
     - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
       given, `more` also requires a gain of at least this;
@@ -114,7 +114,8 @@ class SummaryError(NodeError):
 def make_summary(folder: Path) -> dict[str, Any]:
     """Return the content of `summary.json` for a folder's `summary.toml`: answers by question.
 
-    Raises SummaryError.
+    Raises SummaryError if `summary.toml` or a report cannot be read, a report lacks runs, or a
+    claim does not fit its report.
     """
     path = folder / "summary.toml"
     try:

@@ -68,7 +68,7 @@ class LabSwarm:
                 self._attackers.append(Poisoner(name, exchange, plan.season, verifier, claimed))
 
     def base_scores(self) -> RoundRecord:
-        """Return the held-out scores of the base models, as the record of round 0."""
+        """Return the present held-out scores as the record of round 0; call it before any round."""
         return RoundRecord(round=0, held_out=_rounded(self._evaluate()))
 
     def run_round(self) -> RoundRecord:

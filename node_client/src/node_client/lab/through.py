@@ -62,10 +62,11 @@ class Client:
 def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
-    """Make one run with real clients and write its file. Does nothing if it is finished.
+    """Make one run with real clients and write its file, unless it is finished.
 
-    `tokens` are files with one node's token each. Raises SettingsError for a season with other
-    rules, too few tokens or an arm with attackers, and NodeError if a client fails.
+    `tokens` are files with one node's token each. Raises SettingsError for too few tokens or an arm
+    with attackers, even if the run is finished, and for a season with other rules. Raises NodeError
+    if a client fails, and UnreadableRunError as `is_done` does.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):
@@ -151,7 +152,7 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
 
 
 def check_season(season: SeasonInfo, *, planned: SeasonInfo) -> None:
-    """Check that a season has the planned tasks and rules. Raises SettingsError."""
+    """Raise SettingsError if a season differs from the planned one in one of _RULES."""
     if _rules(season) != _rules(planned):
         raise SettingsError(
             f"The season {season.name} has other tasks or rules than the experiment.",

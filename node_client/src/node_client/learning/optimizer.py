@@ -40,7 +40,8 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
 
     This sets precision, adapters, reference and memory budgets. Call it before loading a
     checkpoint: it keeps the present model as the reference of the KL term, and that must be the
-    model that the run started with, also when the run is resumed. Raises SettingsError.
+    model that the run started with, also when the run is resumed. Raises SettingsError if
+    bitsandbytes or peft is needed and missing, or if the model has none of the layers to adapt.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -164,8 +165,8 @@ class HalvesAdamW(torch.optim.AdamW):
     def step(self, closure: Any = None) -> Any:
         """Make a step; `closure` is ignored.
 
-        The first step allocates the moments of all parameters before it changes a weight. So if
-        memory runs out during the allocation, no weight has changed.
+        Moments that are missing are allocated for all parameters with gradients before a weight is
+        changed. So if memory runs out during the allocation, no weight has changed.
         """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]

@@ -38,7 +38,8 @@ class RolloutMaker:
         Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates until `wanted` rollouts are
         informative. DAPO does so without limit. Here `dynamic_batches` is the maximum number of
         batches, because a model that solves nothing, or everything, would never finish a step.
-        Raises RefusedError when the verifier fails, and MemoryExhaustedError.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError when not even one
+        completion fits into memory.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1

@@ -57,7 +57,7 @@ _PATTERNS: Mapping[Reflection, re.Pattern[str]] = {
 
 
 def find_patterns(text: str) -> set[Reflection]:
-    """Return the patterns with at least one phrase in a completion's text."""
+    """Return the patterns of LEXICON with at least one phrase in a completion's text."""
     plain = text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return {name for name, pattern in _PATTERNS.items() if pattern.search(plain)}
 

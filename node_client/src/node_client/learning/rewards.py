@@ -84,7 +84,10 @@ class GenerativeReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return the policy's confidence in each text; 0 if the tokenizer cannot represent it."""
+        """Return the policy's confidence in each text (`confidences`).
+
+        It is 0 for an empty text, and for one that the tokenizer cannot represent.
+        """
         policy = self._policy
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
         encoded = [policy.completion_ids(text, "length") for text in texts]
@@ -104,7 +107,10 @@ REWARDS: dict[str, type[Reward]] = {
 
 
 def make_reward(name: str) -> Reward:
-    """Return the reward model that the setting `reward` names. Raises SettingsError."""
+    """Return the reward model that the setting `reward` names.
+
+    Raises SettingsError as `make_plugin` does.
+    """
     return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 

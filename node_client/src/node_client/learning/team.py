@@ -54,7 +54,7 @@ class Team:
         self.is_idle = True
 
     def send(self, message: object) -> None:
-        """Send a message to every follower; only for the leader."""
+        """Send a message to every follower; only the leader may call this."""
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
         """Return a list for each process, by rank, with its items."""

@@ -63,6 +63,7 @@ class TeamLeader:
     """Generates answers and updates the policy with all processes of a node.
 
     The trainer uses it as if there were only one process, which may be the case (`ALONE`).
+    `generate` and `update` raise NodeError when another process has ended.
     """
 
     def __init__(self, policy: Policy, config: TrainConfig, *, team: Team = ALONE) -> None:
@@ -72,13 +73,16 @@ class TeamLeader:
         self._is_aligned = False
 
     def generate(self, message: GenerateAnswers) -> list[list[Generated]]:
-        """Return the answers to each question. Raises MemoryExhaustedError."""
+        """Return the answers to each question.
+
+        Raises MemoryExhaustedError if not even one completion fits into memory.
+        """
         self._align()
         with self._team.sending(message):
             return generate_together(message, policy=self._policy, team=self._team)
 
     def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
-        """Update the policy on the groups. Raises MemoryExhaustedError."""
+        """Update the policy on the groups. Raises MemoryExhaustedError as `Updater.update` does."""
         self._align()
         with self._team.sending(UpdatePolicy(groups)):
             return self._updater.update(groups, timer=timer)

@@ -232,7 +232,7 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state_dict`; the policy's weights are loaded separately.
 
-        If it was saved in another season, totals, mix and sampling strategies are not restored.
+        If `state` is of another season, totals, mix and sampling strategies are not restored.
         """
         self.steps_done = state["step"]
         same_season = state["season"] == self.season.name

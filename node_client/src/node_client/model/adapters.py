@@ -22,10 +22,11 @@ _ALL = "all-linear"
 def add_adapters(
     model: PreTrainedModel, *, rank: int, alpha: int, target_modules: Sequence[str]
 ) -> None:
-    """Add new adapters to the `target_modules`, or all linear layers if empty; freeze the rest.
+    """Add new adapters to the layers named in `target_modules`, and freeze all other weights.
 
-    New adapters do not change the output, and are the same in every run. Raises SettingsError when
-    peft is not installed, or the model has none of these layers.
+    Without names, all linear layers except the output layer get adapters. New adapters do not
+    change the output, and are the same in every run. Raises SettingsError when peft is not
+    installed, or the model has none of these layers.
     """
     try:
         from peft import LoraConfig

@@ -45,7 +45,8 @@ class Conversation:
     def ask(self, question: str, *, on_text: Callable[[str], None]) -> None:
         """Answer a question; `on_text` receives the text piece by piece.
 
-        A KeyboardInterrupt ends the answer and propagates; the text so far is kept as the answer.
+        An exception, such as KeyboardInterrupt, ends the answer and propagates; the text so far is
+        kept as the answer.
         """
         self._messages.append(ChatMessage("user", question))
         ids = self._prompt()

@@ -51,7 +51,7 @@ def can_halve(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def halve_weights(model: PreTrainedModel) -> Remainders:
-    """Store the weights of linear layers and the embedding in bfloat16; return the remainders.
+    """Store the parameters of linear layers and the embedding in bfloat16; return the remainders.
 
     The parameters stay the same objects. Afterwards the model needs autocast to run.
     """

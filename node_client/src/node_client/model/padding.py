@@ -26,5 +26,5 @@ def pad_right(rows: Rows, *, pad: int, device: torch.device) -> tuple[Tensor, Te
 
 
 def positions_of(attention: Tensor) -> Tensor:
-    """Return each token's position in its row (B, T), not counting padding."""
+    """Return each token's position in its row (B, T), not counting places with `attention` 0."""
     return (attention.cumsum(dim=1) - 1).clamp(min=0)

@@ -79,7 +79,8 @@ class Policy:
     def add_adapters(self, *, rank: int, alpha: int, target_modules: Sequence[str]) -> None:
         """Train only adapters (LoRA) from now on. Does nothing if the model has adapters.
 
-        Raises SettingsError without peft, or if the model has none of `target_modules`.
+        They are added to the `target_modules`, or to all linear layers if that is empty. Raises
+        SettingsError without peft, or if the model has none of these layers.
         """
         if not has_adapters(self._model):
             add_adapters(self._model, rank=rank, alpha=alpha, target_modules=target_modules)

@@ -19,8 +19,8 @@ _PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
 class PolicyTokenizer:
     """A tokenizer, and the tokens that end a completion of its model.
 
-    `ends` has the ids of these tokens, `pad_id` is the id for padding, and tokenizers with equal
-    `fingerprint` give equal tokens.
+    `ends` has the ids of these tokens, and `pad_id` is the id for padding. `fingerprint` is a hash
+    of vocabulary and chat template: tokenizers with an equal one are taken to give equal tokens.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
@@ -98,6 +98,6 @@ def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a short hash of vocabulary and chat template; equal hashes mean equal tokens."""
+    """Return a short hash of a tokenizer's vocabulary and chat template."""
     content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -95,8 +95,8 @@ def next_batch(
 
     The batch has as many of the first prompts as fit, at least one, with all their completions,
     which share their prompt's prefill. `missing` is the number of completions that the first prompt
-    lacks. If it has some already, or memory ran out before and not all of its completions fit, the
-    batch has this prompt alone, with as many of the missing ones as fit.
+    lacks. If that prompt has some already, or memory ran out before and not all of its completions
+    fit, the batch has only this prompt, with as many of the missing completions as fit, at least 1.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))

@@ -108,7 +108,7 @@ def score(
 
 
 def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
-    """Return the fastest mode that gives the same log-probs as PLAIN on a small batch.
+    """Return the fastest mode that gives PLAIN's log-probs, within _TOLERANCE, on a small batch.
 
     Models with sliding windows, linear attention, capped logits and the like fail this test in some
     modes, so no list of architectures is needed. Logs what the model does not support.

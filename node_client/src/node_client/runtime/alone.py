@@ -27,7 +27,7 @@ def practice_season() -> SeasonInfo:
 
 
 class NoExchange:
-    """A `RolloutExchange` for a node without a swarm."""
+    """A `RolloutExchange` for a node without a swarm: it publishes and fetches nothing."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Discard the rollouts."""
@@ -38,7 +38,7 @@ class NoExchange:
 
 
 def train_offline(settings: Settings, *, equipment: Equipment) -> Training:
-    """Return a node that trains on the built-in season without a coordinator."""
+    """Return the training of a node without a coordinator, on the built-in season."""
     training = Training(settings=settings, equipment=equipment, exchange=NoExchange())
     training.set_rules(TrainingRules(season=practice_season(), node="alone", arm="isolated"))
     return training

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class UploadRecord(msgspec.Struct, frozen=True):
-    """The file `hub.json`, about the latest upload. `at` is its time, ISO 8601 in UTC."""
+    """The file `hub.json`, about the latest upload. `at` is when it began, ISO 8601 in UTC."""
 
     repository: str
     step: int
@@ -84,8 +84,9 @@ def upload_to_hub(
 ) -> None:
     """Upload a folder to the Hugging Face Hub in one commit; create the repository if needed.
 
-    It uses the account of `hf auth login` or HF_TOKEN. Raises OSError, ValueError or RuntimeError
-    when the upload fails.
+    It uses the account of `hf auth login` or HF_TOKEN. A new repository is private if `private` is
+    true or its organization's default is private. Raises OSError, ValueError or RuntimeError when
+    the upload fails.
     """
     from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
     from huggingface_hub.errors import HfHubHTTPError
@@ -244,7 +245,8 @@ def stage(model: Path, folder: Path) -> None:
 
     The copy stays when the model's checkpoint is removed. Files are hard links where possible,
     because checkpoints are never changed. Adapters are merged into their base model, because the
-    base model may be a folder that only this machine has. Raises OSError and NodeError.
+    base model may be a folder that only this machine has. Raises OSError if a file cannot be read
+    or written, and NodeError if the base model or its adapters cannot be loaded.
     """
     shutil.rmtree(folder, ignore_errors=True)
     if (model / ADAPTER_CONFIG).is_file():

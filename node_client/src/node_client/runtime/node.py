@@ -155,7 +155,7 @@ class SwarmNode(TrainingHooks):
         self._training.stop()
 
     def before_step(self, trainer: Trainer) -> None:
-        """Start to request external rollouts for the step, without waiting for them."""
+        """Start to request external rollouts for the step (`SwarmExchange.prefetch`)."""
         self._exchange.prefetch(trainer.candidates)
 
     def after_step(self, report: StepReport, trainer: Trainer) -> None:
@@ -167,7 +167,11 @@ class SwarmNode(TrainingHooks):
         self._reporter.put(report, trainer.totals)
 
     async def before_pause(self) -> None:
-        """Wait until the open round is answered or over, submit what is queued, and disconnect."""
+        """Submit what is queued, and disconnect.
+
+        If connected, waits until the open round has been answered or has ended, and then up to
+        FLUSH_TIMEOUT_S for replies to queued reports and answers.
+        """
         if self._connection.connected.is_set():
             await self._round_answerer.finish()
         await self._flush_queues()

@@ -45,7 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
-    """Carry out the leader's messages until it dismisses this process. Raises NodeError.
+    """Carry out the leader's messages until it dismisses this process or memory runs out.
+
+    Raises NodeError if the device or model cannot be used, or when another process has ended.
 
     A terminal's Ctrl-C and a launcher's SIGTERM reach every process. A follower ignores them,
     because the leader cannot finish its step without the followers.
@@ -81,7 +83,7 @@ def device_of(settings: Settings, team: Team) -> str:
 
 
 async def run_client(settings: Settings, *, console: Console) -> None:
-    """Run a node until it is done, stopped or refused. Raises NodeError.
+    """Run a node until it is done or stopped. Raises the NodeError that prevents or ends the run.
 
     In a team of processes, the first one runs the node and the others follow it.
     """
@@ -153,7 +155,7 @@ def make_node(settings: Settings, equipment: Equipment) -> Runnable:
 
 
 def choose_output(settings: Settings, *, console: Console) -> Output:
-    """Return the form of this run's output: JSON, plain lines or the panel."""
+    """Return `json` or `plain` as set, `plain` if there is no terminal, otherwise `panel`."""
     if settings.json:
         return "json"
     return "plain" if settings.plain or not console.is_terminal else "panel"

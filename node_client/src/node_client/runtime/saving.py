@@ -54,7 +54,7 @@ class Saver:
         Without an intact checkpoint the run starts at step 1, with the totals in the state folder;
         metrics of an earlier run whose checkpoints are gone are set aside. Raises CheckpointError
         if the newest intact checkpoint is of another model or client version, or if there is none
-        and the run must resume.
+        and the run must resume (`--resume`).
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)

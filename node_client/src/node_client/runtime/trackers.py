@@ -36,7 +36,10 @@ class TrackerRun(Protocol):
 
 
 class TrackerSink:
-    """Passes figures to a tracker, from the start of training until the tracker fails."""
+    """Passes figures to a tracker, from `begin` until `close`, or until the tracker fails.
+
+    A failure is logged as a warning and not raised.
+    """
 
     def __init__(self, name: str, open_run: Callable[[int], TrackerRun]) -> None:
         self._name = name
@@ -44,7 +47,7 @@ class TrackerSink:
         self._run: TrackerRun | None = None
 
     def begin(self, *, step: int) -> None:
-        """Open the tracker's run, for the steps after `step`."""
+        """Open a run of the tracker, for the steps after `step`; close the one that is open."""
         self.close()
         with self._giving_up():
             self._run = self._open_run(step)
@@ -75,7 +78,7 @@ class TrackerSink:
 def open_tracker(settings: Settings) -> TrackerSink | None:
     """Return the tracker that the settings name, None for `none`.
 
-    Raises SettingsError when it cannot be used.
+    Raises SettingsError if it is wandb, and wandb has no valid account or is too old.
     """
     match settings.report_to:
         case "none":

@@ -125,7 +125,8 @@ class Training:
     async def run(self) -> None:
         """Train until stopped or until `settings.steps` steps are done.
 
-        Raises NodeError when training is impossible.
+        Raises NodeError when the season's rules or a checkpoint cannot be used, memory runs out, or
+        MAX_FAILURES steps in a row have failed.
         """
         try:
             await self._train()

@@ -31,9 +31,9 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def describe(self, oldest: str | None) -> str | None:
-        """Return a text for the owner, with the command that upgrades this client.
+        """Return a warning that this client will be refused soon, with the command to upgrade it.
 
-        None if `oldest`, the oldest version that will be accepted, is None.
+        None if `oldest`, the oldest version that will still be accepted, is None.
         """
         return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
@@ -51,8 +51,8 @@ class UpgradeRequests:
     def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node after a refusal.
 
-        It is UpgradeDueError if a newer client may resolve the refusal and was requested from the
-        service, otherwise the refusal. If this refuses a client that is too old, its `fix` has the
+        It is UpgradeDueError if a newer client may resolve the refusal and could be requested from
+        the service, otherwise the refusal. The `fix` of a refusal CLIENT_TOO_OLD then has the
         command that upgrades the client.
         """
         if refusal.code in UPGRADE_CODES and self._request(""):

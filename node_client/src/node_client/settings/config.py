@@ -166,7 +166,10 @@ def resolve_model(model: str) -> str:
 
 
 def choose_start(*, resume: bool, fresh: bool) -> Start:
-    """Return the start that --resume or --fresh selects. Raises SettingsError if both are given."""
+    """Return the start that --resume or --fresh selects, `auto` if neither is given.
+
+    Raises SettingsError if both are given.
+    """
     if resume and fresh:
         raise SettingsError(
             "A run cannot both resume from a checkpoint and start at step 1.",

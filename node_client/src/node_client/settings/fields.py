@@ -99,7 +99,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name. `arm` is in both dataclasses; RunConfig's field is used."""
+    """Return every setting by name; `arm`, which TrainConfig has too, is the one of RunConfig."""
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run

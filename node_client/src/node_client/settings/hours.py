@@ -36,7 +36,7 @@ class DailyPeriod:
 def parse_hours(text: str) -> tuple[DailyPeriod, ...]:
     """Return the periods in the setting `hours`, whose syntax must have been checked.
 
-    Raises SettingsError for an empty period.
+    Raises SettingsError for an empty period, such as `7-7`.
     """
     periods = []
     for part in text.split(","):

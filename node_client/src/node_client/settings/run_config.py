@@ -14,7 +14,10 @@ from swarm_protocol.messages import Arm
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """The settings of one run of the client. A field with `repr=False` is a secret, never shown."""
+    """The settings of one run of the client, except those of training (`train_config`).
+
+    A field with `repr=False` is a secret, never shown.
+    """
 
     model: str = "tiny"
     """A transformers causal LM by hub name or path, or the demo's: `tiny`, `small`."""

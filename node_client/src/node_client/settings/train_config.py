@@ -258,7 +258,8 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     """Return the sizes of a step in a season.
 
     An isolated node trains on own rollouts only: on I + J, or on its batch if that is smaller.
-    Raises SettingsError when the sizes are impossible, and for the arm `base`.
+    Raises SettingsError if the training set would be empty, the batch smaller than I, or L below 2,
+    if both `mix` and `local` or `external` set I and J, and for the arm `base`.
     """
     if config.arm == "base":
         raise SettingsError(

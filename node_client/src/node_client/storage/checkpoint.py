@@ -58,7 +58,7 @@ class Weights(Protocol):
         """Write the model as a folder."""
 
     def load_weights(self, folder: Path) -> None:
-        """Load the weights that `save` wrote into this model."""
+        """Load into this model the weights that `save` wrote to `folder`."""
 
 
 class Resumable(Protocol):
@@ -80,8 +80,8 @@ class Resumable(Protocol):
 class ResumePoint:
     """The step after which a run resumes, 0 if all checkpoints are damaged.
 
-    `problems` describes each damaged checkpoint that is newer. `run` is what was given to `save` as
-    `run`, after a round trip through JSON.
+    `problems` describes each damaged checkpoint that was skipped. `run` is what was given to `save`
+    as `run`, after a round trip through JSON; empty if all checkpoints are damaged.
     """
 
     step: int
@@ -146,11 +146,11 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
     """Load the newest intact checkpoint in `folder` into the trainer.
 
-    Return None if there is no checkpoint at all. Damaged checkpoints are skipped, described in
-    `problems`, and renamed so that they no longer count as checkpoints; if all are damaged, the
-    trainer is not changed and the result has `step` 0. Raises CheckpointError when the newest
-    checkpoint that is not damaged belongs to another model or has the format of another client
-    version.
+    Return None if there is no checkpoint, damaged or not. Damaged checkpoints are skipped,
+    described in `problems`, and renamed so that they no longer count as checkpoints; if all are
+    damaged, the trainer is not changed and the result has `step` 0. Raises CheckpointError when the
+    newest checkpoint that is not damaged belongs to another model or has the format of another
+    client version.
     """
     problems: list[str] = []
     for path in newest_first(folder):

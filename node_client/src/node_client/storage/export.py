@@ -38,7 +38,8 @@ def choose_checkpoint(folder: Path, name: str | None = None) -> ChosenCheckpoint
     """Return the newest intact checkpoint in a folder, or the one that `name` selects.
 
     `name` is the number of a step or the path of a checkpoint. Raises CheckpointError when there is
-    no such checkpoint, or when the selected one is not intact.
+    no such checkpoint, or when the selected one is not intact. A checkpoint in the format of
+    another version of the client does not count as intact.
     """
     if name is not None:
         return _check(_find(folder, name))

@@ -109,10 +109,13 @@ class HeadLog:
 
 
 def read_heads(path: Path) -> list[RecordedHead]:
-    """Return all recorded heads, oldest first. Raises SettingsError when they cannot be read."""
+    """Return all recorded heads, oldest first; an empty list if there is no file.
+
+    A line that cannot be decoded is skipped. Raises SettingsError when the file cannot be read.
+    """
     return read_lines(path, RecordedHead)
 
 
 def find_heads(path: Path, *, site: Site) -> list[RecordedHead]:
-    """Return the heads of one site, oldest first. Raises SettingsError when they cannot be read."""
+    """Return the heads of one site, oldest first. Raises SettingsError as `read_heads` does."""
     return [line for line in read_heads(path) if line.site == site.base]

@@ -82,7 +82,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise DamagedError unless each file in the manifest exists and has the SHA-256 listed."""
+    """Raise DamagedError unless each file in the manifest exists and has the SHA-256 listed.
+
+    Raises OSError if a file cannot be read.
+    """
     for name, digest in manifest.files.items():
         if not (folder / name).is_file():
             raise DamagedError(f"{name} is missing")

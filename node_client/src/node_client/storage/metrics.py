@@ -35,7 +35,8 @@ class _RewardLine(msgspec.Struct):
 class MetricsFile:
     """Appends to `metrics.jsonl`, which is renamed to `metrics.1.jsonl` at MAX_BYTES bytes.
 
-    With a full disk lines are lost, with a warning for the first one, and training continues.
+    Lines that cannot be written, as with a full disk, are lost, with a warning for the first of
+    several in a row, and training continues.
     """
 
     def __init__(

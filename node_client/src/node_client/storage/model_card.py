@@ -35,9 +35,9 @@ License and limits are those of the base model.
 
 
 class JudgeScore(msgspec.Struct, frozen=True):
-    """A node's score in its season: a fraction, with its 95 % interval.
+    """A node's score in its season: a fraction, with its 95 % interval (None if not known).
 
-    The node answered `n` questions in `rounds` rounds.
+    The score is over the `n` questions that count in the node's `rounds` rounds.
     """
 
     score: float

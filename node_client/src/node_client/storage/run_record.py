@@ -53,7 +53,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_run(state: StateDir, record: RunRecord) -> None:
-    """Write the record of a run into its state folder. Raises OSError."""
+    """Write the record of a run into its state folder. Raises OSError if that fails."""
     write_record(state.path / FILE, record)
 
 

@@ -33,7 +33,10 @@ def read_upgrade(state: StateDir) -> UpgradeRequest | None:
 
 
 def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
-    """Save an upgrade request in the state folder, in place of the previous one. Raises OSError."""
+    """Save an upgrade request in the state folder, in place of the previous one.
+
+    Raises OSError if that fails.
+    """
     write_record(_file(state), upgrade)
 
 

@@ -108,7 +108,7 @@ class SwarmClient:
     async def request_rollouts(
         self, count: int, *, prefer: Preference = "any", with_logprobs: bool = False
     ) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes, at most MAX_REQUESTED.
+        """Return up to `count` rollouts of other owners' nodes, at most MAX_REQUESTED.
 
         They are drawn by the strategy `prefer`, or `any` if the coordinator does not support
         strategies. `with_logprobs` requests the senders' log-probs too, if the coordinator supports
@@ -141,9 +141,9 @@ class SwarmClient:
         """Submit answers to round `number`, in as many messages as needed.
 
         Return one AnswersReceived that lists every answer as accepted, duplicate or rejected.
-        `on_receipt` gets the coordinator's signed receipt for each message. The signatures of the
-        answers are left out if the coordinator does not support them. When this raises, earlier
-        messages may have been accepted.
+        `on_receipt` gets the coordinator's signed receipt for each message that it gives one for.
+        The signatures of the answers are left out if the coordinator does not support them. When
+        this raises, earlier messages may have been accepted.
         """
         if not self._connection.supports_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]

@@ -42,9 +42,10 @@ Reply = TypeVar("Reply", bound=ServerMessage)
 class ConnectionState:
     """The state of the connection.
 
-    In the phase `waiting`, `reason` says why there is no connection. `retry_at` is the time of the
-    next attempt, in seconds of the connection's clock; it is 0 if the node is paused. `planned` is
-    true if the coordinator asked the node to wait before this attempt.
+    In the phase `waiting`, `reason` says why there is no connection, and `retry_at` is the time of
+    the next attempt, in seconds of the connection's clock, or 0 while the node is paused. In the
+    phases `waiting` and `connecting`, `planned` is true if the coordinator asked the node to wait
+    before this attempt.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
@@ -66,7 +67,7 @@ class ConnectionListener(Protocol):
         """
 
     def on_announcement(self, message: ServerMessage) -> None:
-        """Handle a message that is not a reply to a request."""
+        """Handle a message that is neither a reply to a request nor a refusal."""
 
 
 class ReconnectLimit:
@@ -142,9 +143,10 @@ class CoordinatorConnection:
         self.supports_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled, reconnecting after each loss.
+        """Stay connected until cancelled, reconnecting after each loss, except while suspended.
 
-        Raises CoordinatorRefusedError when the coordinator refuses the node permanently.
+        Raises CoordinatorRefusedError when the coordinator refuses the node permanently, or when
+        the listener's `on_welcome` raises it.
         """
         attempt = 0
         planned = False
@@ -201,8 +203,9 @@ class CoordinatorConnection:
     ) -> Reply:
         """Send a message and return the reply to it, which must be of type `reply`.
 
-        Raises RefusedError when the coordinator refuses or replies with another type,
-        UnansweredError when there is no connection or no reply within `timeout_s` seconds.
+        Raises RefusedError when the coordinator refuses, or when its reply cannot be decoded or is
+        of another type; UnansweredError when there is no connection, when it is lost before the
+        reply, or without a reply within `timeout_s` seconds.
         """
         if self._socket is None:
             raise UnansweredError("not connected")

@@ -41,9 +41,9 @@ class SwarmExchange:
     """Publishes own rollouts and fetches external ones through a coordinator.
 
     Nothing is exchanged until `set_season` sets a season; `outbox.run` must run for rollouts to be
-    sent. `prefer` is the sampling strategy for external rollouts; it is used if the season allows
-    it. `with_logprobs` requests the senders' log-probs too. `on_refused` gets each refusal of
-    published rollouts. `published` counts the rollouts that the pool accepted.
+    sent. `prefer` is the sampling strategy for external rollouts; if the season does not allow it,
+    `any` is used. `with_logprobs` requests the senders' log-probs too. `on_refused` gets each
+    refusal of published rollouts. `published` counts the rollouts that the pool accepted.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class SwarmExchange:
         """Queue rollouts to be published, and return at once. May be called from any thread.
 
         `informative` has the ids of rollouts to declare as informative. Rollouts that are not of
-        the present season are discarded, or all if the node may not publish in it. The queue holds
-        MAX_QUEUED_ROLLOUTS; the oldest are dropped first.
+        the present season are discarded; all are if there is no season, or if the node may not
+        publish in it. The queue holds MAX_QUEUED_ROLLOUTS; the oldest are dropped first.
         """
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 

@@ -34,7 +34,7 @@ _EXPLAINED = frozenset(
 
 
 class UnansweredError(Exception):
-    """There was no reply: no connection, a lost one, a timeout, or a coordinator that is busy.
+    """There was no usable reply: no connection, a lost one, a timeout, or a busy coordinator.
 
     `retry_after` is the wait in seconds that the coordinator asked for, None if it did not.
     """
@@ -77,7 +77,7 @@ async def check_admission(url: str, token: str) -> None:
 
 
 def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
-    """Return the error to show when a node's first attempt to join failed with `problem`."""
+    """Return the error to show when a node that never joined cannot join because of `problem`."""
     if isinstance(problem, NoCoordinatorError):
         return NotACoordinatorError(
             f"{site.base} is not a coordinator: {problem}.",

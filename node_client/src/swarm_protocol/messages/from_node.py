@@ -123,9 +123,9 @@ class RequestRound(NodeMessage, frozen=True, tag="round.request"):
 
 
 class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
-    """Request the questions of a round and take a seat in it.
+    """Request the questions of a round, and a seat in it if the node has none.
 
-    From then on an unanswered question counts as wrong.
+    Unless the request is refused, an unanswered question counts as wrong from then on.
     """
 
     round: Count

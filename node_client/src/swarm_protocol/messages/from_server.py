@@ -144,7 +144,8 @@ class Rejected(Struct, frozen=True):
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
     """What became of published rollouts.
 
-    `accepted` is how many the pool accepted or already had; `rejected` has the others.
+    `accepted` is how many the pool accepted, or already had under the same id. `rejected` has the
+    rest, such as copies of other rollouts in the pool.
     """
 
     accepted: int
@@ -154,8 +155,8 @@ class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
 class RolloutsSampled(ServerMessage, frozen=True, tag="rollouts.sampled"):
     """Rollouts of other owners' nodes.
 
-    There are fewer than requested if the pool has too few that this node did not get before, or if
-    more do not fit into a frame.
+    There are fewer than requested if the pool has too few that may be handed out and that this node
+    did not get before, or if more do not fit into a frame.
     """
 
     rollouts: list[ExternalRollout]
@@ -177,7 +178,7 @@ class SeasonState(ServerMessage, frozen=True, tag="season.state"):
 class RoundState(ServerMessage, frozen=True, tag="round.state"):
     """The current round: a reply, or a doorbell after a round has changed.
 
-    A reply's `round` is null if there is no current round; a doorbell then has the round that
+    If there is no current round, `round` is null in a reply, and in a doorbell the round that
     changed. `now` is the server's time. Only a doorbell has the newest link of the chain.
     """
 

@@ -107,7 +107,8 @@ class Task:
 def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
     """Return the task at an index of an allowed dataset.
 
-    Raises RefusedError TASK_DATASET, TASK_CONFIG or TASK_INDEX, and whatever the generator raises.
+    Raises RefusedError TASK_DATASET, TASK_CONFIG or TASK_INDEX if the dataset, configuration or
+    index is not allowed, and whatever the generator raises.
     """
     return _task(dataset, msgspec.json.encode(config, order="sorted"), seed, index)
 

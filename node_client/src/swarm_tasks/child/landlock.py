@@ -23,17 +23,18 @@ _ALL_SCOPES = 0b11
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock's interface in this kernel, 0 if it has no Landlock."""
+    """Return the version of Landlock's interface in this kernel, 0 if Landlock is unavailable."""
     libc = ctypes.CDLL(None, use_errno=True)
     return max(int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)), 0)
 
 
 def allow_reading_only(paths: Iterable[Path]) -> None:
-    """Permanently limit this process's file access to reading files at or below `paths`.
+    """Permanently limit this thread's file access to reading files at or below `paths`.
 
-    Newer kernels then also refuse TCP, and signals and abstract sockets to processes outside the
-    sandbox. Paths that do not exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises
-    OSError if the kernel refuses or has no Landlock.
+    The limit also applies to threads and processes that it starts later. Newer kernels then also
+    refuse TCP, and signals and abstract sockets to processes outside the sandbox. Paths that do not
+    exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses or
+    has no Landlock.
     """
     version = landlock_version()
     if version == 0:

@@ -48,8 +48,8 @@ _BY_SECCOMP = (
 def apply_sandbox() -> frozenset[Measure]:
     """Permanently give up what a verifier does not need; return the measures that succeeded.
 
-    A measure that fails is skipped. The order matters: file access is limited before seccomp
-    forbids the system calls for it, and both need no_new_privs.
+    A measure that fails is skipped. The order matters: resource limits are set before seccomp
+    forbids the system call for them, and file access and seccomp need no_new_privs.
     """
     took_hold: set[Measure] = set()
     steps: tuple[tuple[Callable[[], None], tuple[Measure, ...]], ...] = (

@@ -36,7 +36,7 @@ class ProbedEntries:
 def sample_indices(count: int) -> list[int]:
     """Return `count` indices: the first and the last of the keyspace, and others spread over it.
 
-    They are the same in every run.
+    They are the same in every run. `count` is at least 2.
     """
     digests = (hashlib.sha256(str(number).encode()).digest() for number in range(count - 2))
     return [0, INDEX_END - 1, *(int.from_bytes(digest[:4], "big") >> 1 for digest in digests)]
@@ -121,7 +121,8 @@ def changes_entry(name: str, entries: list[Entry]) -> bool:
 def executes(name: str, pairs: Iterable[Pair]) -> bool:
     """Return whether scoring any of the pairs executes the payload that it contains.
 
-    The payload (`gate.answers`) is code that sets an environment variable.
+    The payload (`gate.answers`) is code that sets an environment variable. Raises TimeoutError like
+    `score_pairs`.
     """
     os.environ.pop(CANARY, None)
     score_pairs(name, pairs)

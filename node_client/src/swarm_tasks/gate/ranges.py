@@ -41,7 +41,10 @@ Config = dict[str, Any]
 
 
 def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
-    """Return the fields of a dataset's configuration that may be set, by name."""
+    """Return the fields of a dataset's configuration that may be set, by name.
+
+    `by_index` says whether its generator can make the entry of any index (`Measured`).
+    """
     trial = Trial(name, by_index)
     numbers = {
         field: bounded
@@ -110,8 +113,9 @@ class Trial:
     ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until `works` accepts their ends.
 
-        It has to accept all low ends set together, and all high ends set together. Ends that it
-        does not accept move towards the defaults in steps. Fields without a range left are dropped.
+        It has to accept all low ends set together, and all high ends set together, but without a
+        `min_x` that has a `max_x`. Ends that it does not accept move towards the defaults in steps,
+        and finally become the defaults. Fields without a range left are dropped.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):

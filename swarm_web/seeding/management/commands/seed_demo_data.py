@@ -37,7 +37,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, size: str, seed: int, present_minutes: float, **options: Any) -> None:
-        """Refuse a site that is in use; write the data; print the duration."""
+        """Write the data and print the time taken, or refuse a site in use.
+
+        With the option `mix_with_what_is_there`, no site is refused.
+        """
         if not options["mix_with_what_is_there"]:
             refuse_site_in_use()
         now, start = timezone.now(), time.monotonic()

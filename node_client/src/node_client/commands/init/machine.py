@@ -76,14 +76,15 @@ def inspect_machine(folder: Path) -> Machine:
 
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
-    """Return for each known model whether it can be trained in this fraction of `machine.free`."""
+    """Return for each known model whether it fits this fraction of `machine.free`, and the disk."""
     return [_fit(model, machine, free=int(fraction * machine.free)) for model in KNOWN_MODELS]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
     """Return the name of the model to propose: one that fits and needs no consent on the hub.
 
-    It is the largest for a GPU, the smallest for a CPU, and the demo model `tiny` if none fits.
+    It is the largest of these for a GPU, the smallest for a CPU. If there is none, it is the demo
+    model `tiny`.
     """
     fitting = [fit.model for fit in fits if not fit.lacking and not fit.model.gated]
     if not fitting:

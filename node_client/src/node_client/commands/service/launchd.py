@@ -51,7 +51,10 @@ def install(plan: ServiceUnit) -> None:
 
 
 def uninstall(plan: ServiceUnit) -> bool:
-    """Stop and remove the agent; return whether there was one. Raises OSError."""
+    """Stop the agent and remove its property list; return whether there was one.
+
+    Raises OSError when the file cannot be removed.
+    """
     file = agent_file(plan)
     if not file.exists():
         return False

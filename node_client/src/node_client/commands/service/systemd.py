@@ -77,7 +77,8 @@ def unit_file(plan: ServiceUnit) -> Path:
 def install(plan: ServiceUnit) -> None:
     """Write, enable and start the unit; a running one is restarted.
 
-    Raises NodeError when systemctl fails, OSError when the file cannot be written.
+    Raises NodeError when `describe` does or systemctl fails, OSError when the file cannot be
+    written.
     """
     text, file = describe(plan), unit_file(plan)
     _systemctl("show-environment")  # Fails without a session, before anything is written.

@@ -55,10 +55,11 @@ class Chain:
 class RoundHistory:
     """The chain's records of a round, without those that a restored backup undid.
 
-    `scheduled`, `answered` and `closed` are its links of these kinds, None without one, and
-    `results` is the newest root over its results. `withdrawn` counts its withdrawals, and `undone`
-    the restored backups that undid it. `unsealed` has the times at which the operator read its
-    sealed questions, and `twice` the kinds of links that were recorded more than once.
+    `scheduled`, `answered` and `closed` are its newest links of these three kinds, None without
+    one; `twice` names those of the three that were recorded more than once. A withdrawal sets
+    `scheduled` to None. `results` is the newest root over its results. `withdrawn` counts its
+    withdrawals, and `undone` the restored backups that undid it. `unsealed` has the times at which
+    the operator read its sealed questions.
     """
 
     scheduled: RecordLink | None = None

@@ -67,7 +67,8 @@ class Differences:
 class RoundCheck:
     """The result of one check.
 
-    `compared` describes what was compared and any doubts, or why nothing was compared.
+    `compared` describes what was compared and any doubts, or why the check was skipped or could not
+    be completed.
     """
 
     name: str

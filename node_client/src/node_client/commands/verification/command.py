@@ -57,8 +57,8 @@ def verify_round(
     """Check round `number`, show each result as soon as it is known, and return the outcome.
 
     `state` is the folder of this machine's node, with its records; `beacon_urls` has servers of
-    the public beacon. Raises NodeError if the round cannot be read or checked, unless a difference
-    was found before.
+    the public beacon. Raises UncheckableError if the round cannot be read or checked; if a
+    difference was found before, the outcome is DIFFERS instead.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_record(site.round_record(number)))

@@ -37,13 +37,13 @@ def fetch(address: str, *, max_bytes: int, timeout_s: float = HTTP_TIMEOUT_S) ->
 def fetch_record(address: str) -> bytes:
     """Return a record of the site: a round, a round's results, or a page of a list.
 
-    Raises UncheckableError.
+    Raises UncheckableError if it cannot be read or is larger than MAX_RECORD_BYTES.
     """
     return fetch(address, max_bytes=MAX_RECORD_BYTES)
 
 
 def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
-    """Write the content at an address to the file `into`, and return its number of lines.
+    """Write the content at an address to the file `into`, and return its number of line breaks.
 
     Raises UncheckableError if it cannot be read or saved, or is larger than `max_bytes`.
     """
@@ -64,7 +64,7 @@ def save(address: str, *, into: IO[bytes], max_bytes: int) -> int:
 def read_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the lines of a file from its current position on.
 
-    Raises UncheckableError for a line that is too long.
+    Raises UncheckableError for a line of more than MAX_LINE_BYTES bytes.
     """
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:

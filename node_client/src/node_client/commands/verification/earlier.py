@@ -81,10 +81,11 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return `check`, with outcome UNKNOWN if rounds that are still sealed may explain it.
+    """Return `check`; its outcome becomes UNKNOWN if sealed rounds may explain a difference.
 
-    `check` is the check of a round's questions; it is changed only if it found a difference. The
-    site did not repeat the questions of sealed rounds, but this machine does not know them.
+    `check` is the check of a round's questions. It is changed only if it found a difference and
+    `earlier` has rounds that are still sealed: the site did not repeat their questions, but this
+    machine does not know them.
     """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check

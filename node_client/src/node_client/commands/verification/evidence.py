@@ -72,7 +72,7 @@ class Evidence:
         )
 
     def check_root(self) -> RoundCheck:
-        """Compare the Merkle root over the collected answers with the published one.
+        """Compare the Merkle root over the collected answers with the published one, if any.
 
         The site fixed that root when answering ended, so an answer that was added or left out
         later changes the root.
@@ -95,7 +95,8 @@ class Evidence:
     def check_receipts(self, receipts: Sequence[StoredReceipt], site_keys: set[str]) -> RoundCheck:
         """Check that the answers in the site's receipts for this machine's node are published.
 
-        A receipt must be signed with one of `site_keys`; if that set is empty, with any key.
+        A receipt must be signed with one of `site_keys`; if that set is empty, with any key. The
+        check is skipped without receipts.
         """
         if not receipts:
             return skip("receipts", "this machine's node has none of the round")

@@ -64,19 +64,25 @@ class _Page(Struct, Generic[Item], frozen=True):
 
 
 def list_seasons(site: Site) -> list[ListedSeason]:
-    """Return the seasons that have started, newest first. Raises UncheckableError."""
+    """Return the seasons that have started, newest first.
+
+    Raises UncheckableError if the list cannot be downloaded or read.
+    """
     return _list_items(site, "seasons?", ListedSeason)
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
-    """Return all rounds that the site lists. Raises UncheckableError."""
+    """Return all rounds that the site lists.
+
+    Raises UncheckableError if the list cannot be downloaded or read.
+    """
     return _list_items(site, "rounds?limit=500", ListedRound)
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
     """Return the name of the season that the leaderboard shows, and its lines, base nodes last.
 
-    Raises UncheckableError.
+    Raises UncheckableError if the leaderboard cannot be downloaded or read.
     """
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):

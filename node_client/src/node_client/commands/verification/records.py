@@ -50,7 +50,7 @@ class PublishedScore(Struct, frozen=True):
     """A node's result; `cells` maps each dataset to (correct, n).
 
     `score` and its 95 % `interval` are fractions, None for an absent node. `reason` says why the
-    node is absent or why its result is lower than it might be; otherwise it is empty.
+    node is absent or why its result is incomplete; otherwise it is empty.
     """
 
     node: Name
@@ -86,7 +86,7 @@ class PublishedAnswer(Struct, frozen=True):
     """A node's answer to the question with the id `question`.
 
     `score`, `solved` and `verdict` are the judge's, None if the answer was not graded in time.
-    `signature` is the node's, made with `key`; both are empty for an unsigned answer.
+    `signature` is the node's, made with `key`; an unsigned answer has neither.
     """
 
     node: Name
@@ -145,17 +145,23 @@ def read_round(raw: bytes) -> PublishedRound:
 
 
 def read_answer(line: bytes) -> PublishedAnswer:
-    """Parse a line of the published answers. Raises UncheckableError."""
+    """Parse a line of the published answers. Raises UncheckableError if it is not valid."""
     return decode(line, PublishedAnswer, what="record of the answers")
 
 
 def read_asked(line: bytes) -> PublishedAsked:
-    """Parse a line of the site's record of earlier rounds. Raises UncheckableError."""
+    """Parse a line of the site's record of earlier rounds.
+
+    Raises UncheckableError if it is not valid.
+    """
     return decode(line, PublishedAsked, what="record of the earlier rounds")
 
 
 def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) -> Record:
-    """Decode JSON of the site. Raises UncheckableError, with `what` as the name of the record."""
+    """Decode JSON of the site as a `kind`.
+
+    Raises UncheckableError if that fails; its message calls the record `what`.
+    """
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:

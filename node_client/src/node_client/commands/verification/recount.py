@@ -80,8 +80,9 @@ class Recount:
     ) -> None:
         """Compare an answer's published verdict with `verdict`, and record a difference.
 
-        A difference counts as a mistake of the site. But if one of the two verdicts is a timeout,
-        the answer only counts as one that could not be compared.
+        A difference counts as a mistake of the site. But if `verdict` is a timeout, or the
+        published one is a timeout with score 0, the answer only counts as one that could not be
+        compared.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)

@@ -37,7 +37,10 @@ class RoundResults:
 
 
 def read_results(raw: bytes) -> RoundResults:
-    """Parse results: a head line, then a line for each node. Raises UncheckableError."""
+    """Parse results: a head line, then a line for each node.
+
+    Raises UncheckableError if a line cannot be decoded.
+    """
     parts, what = raw.splitlines(), "record of the results"
     head = decode(parts[0] if parts else b"", ResultsHead, what=what, fix=UPDATE)
     lines = [decode(part, ResultLine, what=what, fix=UPDATE) for part in parts[1:]]

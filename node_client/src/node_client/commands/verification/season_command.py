@@ -47,7 +47,8 @@ def verify_season(
     """Check the season `name`, or the newest one for None, and return the outcome of all checks.
 
     Each result is shown as soon as it is known. `state` is the folder of this machine's node, with
-    its records. Raises NodeError if the season cannot be read, or changes during the checks.
+    its records. Raises NodeError if there is no such season or it cannot be read, and if the
+    site's chain grows meanwhile.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"

@@ -24,7 +24,7 @@ _COMPLETIONS = 8
 
 
 def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) -> str:
-    """Return a sentence about the result in cumulative own reward; p-values must be adjusted.
+    """Return in words the result in cumulative own reward; p-values must be adjusted.
 
     `arms` is the number of arms to compare with the baseline, including arms without runs yet.
     """

@@ -49,8 +49,8 @@ def compare(
     """Compare an arm with `against` in one outcome, paired by the given seeds.
 
     `group` limits the comparison to its nodes; the outcome must then be one of each node, not of a
-    whole run. `p_adjusted` is the unadjusted p-value; `adjust` adjusts it. Returns None if one of
-    the arms lacks the outcome. Both arms must have been run with the seeds.
+    whole run. `p_adjusted` is the unadjusted p-value; `adjust` adjusts it. Both arms must have been
+    run with the seeds. Returns None if one of these runs lacks the outcome.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
@@ -149,9 +149,10 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return how many of an arm's runs reach the baseline's final held-out level, and when.
 
-    Each run is compared with the baseline's run with the same seed. Return None with fewer than
-    HELD_OUT_WINDOW evaluations, or if the baseline's level is 0 with any seed, because every run
-    has reached 0 from the start.
+    Each run is compared with the baseline's run with the same seed. A run counts if it ends at or
+    above the level; it reaches the level in the round from which it stays there. Return None with
+    fewer than HELD_OUT_WINDOW evaluations, or if the baseline's level is 0 with any seed, because
+    every run has reached 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

@@ -33,16 +33,16 @@ Trace = dict[str, Any]
 
 
 class Table(Struct, frozen=True):
-    """A table of texts: the column heads, and the rows, each with a name in its first cell."""
+    """A table of texts: the column heads, and the rows, each beginning with its round or arm."""
 
     head: list[str]
     rows: list[list[str]]
 
 
 class PlotlyFigure(Struct, frozen=True):
-    """One figure: Plotly's data and layout, and a table with the same numbers.
+    """One figure: Plotly's data and layout, and a table of its numbers.
 
-    `key` identifies the figure in the page.
+    The table of a curve has only some of its rounds. `key` identifies the figure in the page.
     """
 
     key: str

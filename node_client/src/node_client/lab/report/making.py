@@ -96,7 +96,11 @@ def encode_report(report: Report) -> bytes:
 
 
 def read_report(path: Path) -> Report:
-    """Read a report from a `report.json`. Raises OSError or msgspec.MsgspecError."""
+    """Read a report from a `report.json`.
+
+    Raises OSError if it cannot be read, UnicodeDecodeError if a text in it is not UTF-8, and
+    msgspec.MsgspecError if it is not a report.
+    """
     return msgspec.json.decode(path.read_bytes(), type=Report)
 
 

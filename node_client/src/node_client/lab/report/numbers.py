@@ -34,7 +34,7 @@ def format_p_is(p: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number as text: with up to three significant digits, or whole from 1,000 on."""
+    """Return a number with up to three significant digits, whole from 1,000 on; a dash for None."""
     if value is None:
         return NONE
     if value < 0:
@@ -51,7 +51,7 @@ def format_signed(value: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """Return an interval as text: 1.2 to 3.4."""
+    """Return an interval as text, 1.2 to 3.4; a dash if a bound is None."""
     return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
 
 
@@ -88,7 +88,10 @@ def round_ends(interval: tuple[float, float] | None) -> tuple[float | None, floa
 
 
 def rounded_median(values: Sequence[float | None]) -> float | None:
-    """Return the median, counting None as infinity; None if the median is infinite."""
+    """Return the median, rounded to six significant digits; None counts as infinity.
+
+    The result is None if the median is infinite.
+    """
     never = float("inf")
     median = float(np.median([never if value is None else value for value in values]))
     return rounded(median) if median < never else None

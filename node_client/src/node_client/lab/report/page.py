@@ -52,7 +52,10 @@ def make_page(report: Report, *, plotly: str) -> str:
 
 
 def read_plotly(path: Path | None) -> str:
-    """Return plotly.js from a file, or from the package `plotly` for None. Raises NodeError."""
+    """Return plotly.js from a file, or from the package `plotly` for None.
+
+    Raises NodeError if the file cannot be read or the package is not installed.
+    """
     if path is not None:
         try:
             return path.read_text(encoding="utf-8")

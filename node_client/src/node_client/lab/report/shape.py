@@ -156,8 +156,8 @@ class ArmComparison(Struct, frozen=True):
     of the means. Intervals are at 95 %, None with too few seeds; that of the gain is None also if
     the other arm's mean is 0 in a draw of the bootstrap. `p` is two-sided and `p_greater`
     one-sided, both from the sign-flip test. `p_adjusted` is `p` adjusted by Holm's method over all
-    comparisons of the same outcome (comparisons of groups separately), and `least_p` is the
-    smallest `p` that this number of seeds can give.
+    comparisons of the same outcome, also those with arms without runs yet (comparisons of groups
+    separately). `least_p` is, for up to 14 seeds, the smallest `p` that they can give.
     """
 
     arm: str
@@ -256,10 +256,11 @@ class Report(Struct, frozen=True):
     """A whole report.
 
     `design` is the experiment's fingerprint without its arms, `settings` its TOML file. `seeds` are
-    the paired seeds: every arm that has runs was run with them. All figures except
-    `ArmReport.seeds` use only these; `left_out` are the other seeds with runs, and `missing` names
-    the unfinished runs. `headline` and `notes` are sentences from the numbers. `differences` are
-    sentences about how the set-up is unlike the paper's. `commands` reproduce the report.
+    the paired seeds: every arm that has a finished run has one with each of these. All figures
+    except `ArmReport.seeds` use only these; `left_out` are the other seeds with finished runs, and
+    `missing` names the runs that are not finished. `headline` and `notes` are sentences from the
+    numbers. `differences` are sentences about how the set-up is unlike the paper's. `commands`
+    reproduce the report.
     """
 
     format: int

@@ -74,7 +74,7 @@ def main_table(report: Report) -> Table:
 
 
 def steadiness_table(report: Report) -> Table:
-    """Return the table of how steadily each arm learns, and how much its nodes differ."""
+    """Return the table of each arm's steadiness, its nodes' differences, and its training sets."""
     columns: dict[str, Callable[[ArmReport], Any]] = {
         "forgetting": lambda arm: arm.forgetting,
         "drawdown": lambda arm: arm.drawdown,

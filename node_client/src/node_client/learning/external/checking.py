@@ -69,8 +69,8 @@ class ExternalChecker:
     """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
 
     With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the names
-    (`node/id`) of the latest REMEMBERED rollouts that were checked, without those whose spec or
-    number of completions was foreign.
+    (`node/id`) of the latest REMEMBERED rollouts that were checked, without own ones and those
+    whose task spec or number of completions was not of the season.
     """
 
     policy: Policy
@@ -98,8 +98,8 @@ class ExternalChecker:
         """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
         Later rollouts are not checked. A rollout that was checked is a duplicate from then on,
-        unless its spec or its number of completions was foreign: such a rollout may be of the next
-        season, whose rules have not arrived yet.
+        unless its task spec or its number of completions was not of this season: it may be of the
+        next one, whose rules have not arrived yet.
 
         The pool offers rollouts in random order, with the declared ones first if this node prefers
         them. So taking the first usable ones is a random draw.

@@ -61,8 +61,8 @@ class Uniform(SamplingStrategy):
 class Advantage(SamplingStrategy):
     """Weighs by the largest advantage in a rollout: few right completions give a large one.
 
-    With rewards of 0 and 1 and a share p of right completions, the weight is in proportion to
-    sqrt((1 - p) / p).
+    With rewards of 0 and 1 and a share p > 0 of right completions, the weight is in proportion to
+    sqrt((1 - p) / p). Without right completions it is 0.
     """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:

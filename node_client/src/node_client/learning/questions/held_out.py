@@ -109,7 +109,8 @@ class Evaluation:
     def ask(self) -> HeldOutScore | None:
         """Ask the next batch of questions; return the score after the last one, None before.
 
-        Raises RefusedError when the verifier fails, and MemoryExhaustedError.
+        Raises RefusedError when the verifier fails, and MemoryExhaustedError as `Policy.generate`
+        does.
         """
         tasks, samples = self._questions.draw(), self._questions.samples
         at_once = min(QUESTIONS_AT_ONCE, max(ANSWERS_AT_ONCE // samples, 1))

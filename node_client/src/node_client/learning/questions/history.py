@@ -50,7 +50,7 @@ class QuestionHistory:
         return places + [None] * (count - len(places))
 
     def exclude(self, spec: TaskSpec) -> None:
-        """Do not return this question of the latest call again: its batch failed because of it."""
+        """Do not return this question of the latest `next_specs` again: it made its batch fail."""
         if spec in self._pending:
             self._pending.remove(spec)
 

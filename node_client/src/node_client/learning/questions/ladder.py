@@ -108,7 +108,7 @@ class Ladder(Curriculum):
         self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether a question is not of the node's present rung."""
+        """Whether a question is not of the node's present rung of the question's dataset."""
         drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
         return (spec.dataset, spec.config) not in drawn
 

@@ -29,8 +29,9 @@ def group_advantages(
 
     With `scale_rewards` `group` the difference is divided by the standard deviation of the group's
     rewards (GRPO, arXiv 2402.03300), with `batch` by the standard deviation of all rewards of the
-    set (arXiv 2508.08221), both Bessel-corrected as in trl; with `none` it is not divided (Dr.
-    GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
+    set (arXiv 2508.08221), both Bessel-corrected and plus STD_FLOOR, as in trl; with `none` it is
+    not divided (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two
+    completions.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
     flat = torch.tensor([*chain(*rewards)], dtype=torch.float64)
@@ -60,8 +61,8 @@ class Objective:
 class Correction:
     """How the loss of rows from other policies is corrected; each field is (B,).
 
-    `cap` bounds a row's ratio (infinity: no bound), `weight` multiplies its loss, and if `shaped`
-    is true its loss uses `shaped_probability` instead of its ratio.
+    `cap` bounds a row's ratio (infinity: no bound). Apart from the KL term, a row's loss is
+    multiplied by `weight`, and if `shaped` is true, uses `shaped_probability` instead of the ratio.
     """
 
     cap: Tensor
@@ -187,9 +188,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
 
-    It replaces the ratio for completions of another policy: their probability at their sender is
-    taken as 1. Its gradient vanishes for p near 0, so text that the policy would never write hardly
-    changes the policy.
+    It replaces the ratio in the rows that are `shaped` (`Correction`): the probability of their
+    text at its sender is taken as 1. Its gradient vanishes for p near 0, so text that the policy
+    would never write hardly changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)

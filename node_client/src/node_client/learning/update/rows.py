@@ -63,7 +63,8 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[T
 def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
     """Return the divisor of the loss of each token in a row of `length` tokens.
 
-    The training set has `rows` rows with `tokens` tokens in total. By `loss_type`, its loss is:
+    The training set has `rows` rows, and `tokens` tokens count in the loss (`make_rows`). By
+    `loss_type`, its loss is:
 
     - `grpo`: a mean over each row's tokens, then over rows (arXiv 2402.03300).
     - `dapo`: a mean over all tokens (arXiv 2503.14476). So is `bnpo`, which in trl is a mean over

@@ -57,7 +57,7 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base that is warmed up on worked solutions to sums; `manner` says how they are written."""
+    """A base whose warm-up includes worked solutions to sums, written as `manner` says."""
 
     manner: WritingHabits  # a key of the recipe
 
@@ -100,9 +100,9 @@ def make(
 ) -> Path:
     """Make one of the `BASES` in the folder `out` and return the folder.
 
-    Nothing is done if the recipe in the folder shows that it holds this base already. `on_step` is
-    called with the numbers of finished and of all steps. Raises KeyError for an unknown name and
-    RefusedError when the verifier fails.
+    Nothing is done if the folder has the recipe of this base and seed (`describe_recipe`) already.
+    `on_step` is called with the numbers of finished and of all steps. Raises KeyError for an
+    unknown name and RefusedError when the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)

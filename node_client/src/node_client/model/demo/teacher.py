@@ -86,7 +86,7 @@ def work_through(question: str, habits: WritingHabits, *, rng: random.Random) ->
 
 
 def read_terms(question: str) -> list[int]:
-    """Return the terms of a sum, negative if they are subtracted.
+    """Return the terms of a sum, negative after a minus sign.
 
     Raises ValueError for a question without a sum.
     """

@@ -25,7 +25,7 @@ class WarmUpExample:
 
 @dataclass(frozen=True)
 class WarmUpConfig:
-    """How long and how fast to warm up."""
+    """The settings of a warm-up: its length, batches, learning rate and share of tagged answers."""
 
     steps: int
     batch_size: int = 96

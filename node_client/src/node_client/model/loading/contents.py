@@ -20,9 +20,9 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 def count_parameters(folder: Path, *, name: str) -> int | None:
     """Check a model's folder and return the number of its parameters.
 
-    The headers of safetensors files have this number; return None if the weights are in another
-    format. `name` is the name or path that the user gave, for messages. Raises
-    ModelUnavailableError if the folder has no language model that can be loaded.
+    The headers of safetensors files have this number; return None if there are no such files, but
+    weights in PyTorch's own format. `name` is the name or path that the user gave, for messages.
+    Raises ModelUnavailableError if the folder has no language model that can be loaded.
     """
     if not folder.is_dir():
         raise unusable(name, "it is a file, and a model is a folder")

@@ -29,9 +29,10 @@ log = logging.getLogger(__name__)
 
 
 def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
-    """Return the folder of a model on the hub, downloaded unless it is in the cache.
+    """Return the local folder of a model from the hub; files that the cache lacks are downloaded.
 
-    If the hub cannot be reached, the cache is used. Raises ModelUnavailableError.
+    If the hub cannot be reached, the cache is used. Raises ModelUnavailableError if the cache then
+    lacks the model, or if the hub has no such model, refuses it, or the disk has no space for it.
     """
     try:
         validate_repo_id(name)

@@ -43,9 +43,9 @@ def load_pretrained(
     The device `auto` is the fastest available. Weights are float32, because half precision loses
     small updates. A folder of adapters is loaded as their base model with the adapters merged.
 
-    Raises ModelUnavailableError if the model cannot be found or loaded, SettingsError if the device
-    is not available or adapters need peft, which is missing, and MemoryExhaustedError if the
-    weights are too large for the device.
+    Raises ModelUnavailableError if the model cannot be found or loaded, or its tokenizer has no
+    end-of-sequence token; SettingsError if the device is not available, or adapters need peft,
+    which is missing; and MemoryExhaustedError if the weights are too large for the device.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):

@@ -43,11 +43,12 @@ def initial_share(
     half_precision: bool,
     copied: bool,
 ) -> float:
-    """Return the share of `tokens` to start with, in (0, 1], and log it if it is below 1.
+    """Return the share of `tokens` to start with, in (0, 1].
 
-    `state_bytes` is the optimizer's state for each trained parameter. If `checkpointed`, layers
-    keep only their input for the backward pass; if `half_precision`, products are computed in 16
-    bits; if `copied`, sampling keeps a 16-bit copy of the weights.
+    Logs a warning if the `resident_bytes` exceed the free memory, otherwise, if the share is below
+    1, how many tokens it is. `state_bytes` is the optimizer's state for each trained parameter. If
+    `checkpointed`, layers keep only their input for the backward pass; if `half_precision`,
+    products are computed in 16 bits; if `copied`, sampling keeps a 16-bit copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -120,6 +121,7 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
     """Return the bytes that must be free, before the model is loaded, to train `tokens` at once.
 
     With this number of free bytes, `fitting_share` is 1 after the float32 weights have been loaded.
+    Holds for training without checkpointing and without a 16-bit copy of the weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
@@ -129,9 +131,10 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into 80 % of `free`.
 
-    `free` is in bytes: `resident` of them are needed in any case, and `per_token` for each token.
-    The share is one of few values so that two runs on one machine nearly always get the same one,
-    although `free` varies. If not even one token fits, the share still allows about one.
+    `free` is in bytes: `resident` of them and one portion of logits are needed in any case, and
+    `per_token` for each token. The share is one of few values so that two runs on one machine
+    nearly always get the same one, although `free` varies. If not even one token fits, the share
+    still allows about one.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0

@@ -19,7 +19,8 @@ _THRESHOLD = 128 * 1024
 def limit_memory(device: str, fraction: float | None) -> None:
     """Use at most this fraction of a CUDA device's memory; beyond it torch raises OutOfMemoryError.
 
-    None sets no limit. Raises SettingsError for a device that is not CUDA.
+    None sets no limit. `auto` means a CUDA device, if there is one. Raises SettingsError for a
+    device that is not CUDA, or if there is no CUDA device.
     """
     if fraction is None:
         return

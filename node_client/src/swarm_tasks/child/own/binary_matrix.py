@@ -9,7 +9,7 @@ from reasoning_gym.algorithmic.binary_matrix import BinaryMatrixDataset
 
 
 class BinaryMatrix(BinaryMatrixDataset):
-    """The library's entries. An answer is right if it has the right numbers in the right rows.
+    """The library's dataset; an answer is right if it has the right numbers in the right rows.
 
     The library also gives 0.1 for a Python list of the right numbers, which it has to evaluate;
     such a list scores 0 here.

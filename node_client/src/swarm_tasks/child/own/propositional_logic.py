@@ -34,7 +34,8 @@ _ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
 
 
 class PropositionalLogic(PropositionalLogicDataset):
-    """The library's entries that have a conclusion as `list_conclusions` defines it.
+    """The library's entries (questions with metadata) whose premises have a conclusion as
+    `list_conclusions` defines it.
 
     Each entry's metadata lists all of its conclusions.
 
