@@ -44,9 +44,10 @@ Fetch = Callable[[Beacon], BeaconValue | None]
 
 @dataclass(frozen=True)
 class RoundDraft:
-    """A round that is not stored yet, and what its season had `asked` when it was drafted.
+    """A round that is not stored yet.
 
-    `drawn` are its questions; it is empty if they depend on a public beacon.
+    `asked` is what its season had asked when the round was drafted. `drawn` are its questions; it
+    is empty if they depend on a public beacon.
     """
 
     round: Round

@@ -55,11 +55,12 @@ def shuffle_arms(
 
 
 def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
-    """Return the distances [looks, labels] between the arms, at each look for each row of `labels`.
+    """Return the distances [looks, labels] between the arms.
 
-    The distance is the absolute value of Welch's t, or -1 where an arm has fewer than `minimum`
-    nodes that count at the look. `labels` [labels, nodes] is true for swarm. `values` [looks,
-    nodes] is NaN where a node does not count.
+    There is one for each look (a time at which the test is made) and each assignment of arms, a row
+    of `labels`. The distance is the absolute value of Welch's t, or -1 where an arm has fewer than
+    `minimum` nodes that count at the look. `labels` [labels, nodes] is true for swarm. `values`
+    [looks, nodes] is NaN where a node does not count.
     """
     counted = ~np.isnan(values)
     deviations = np.where(counted, values - np.nanmean(values, axis=1, keepdims=True), 0)

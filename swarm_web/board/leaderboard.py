@@ -29,8 +29,8 @@ class Filters:
     """Which nodes a leaderboard lists; empty values match all.
 
     `owner` is the name of an active account with a public profile; other names match no node.
-    `search` is a part of the node's name. With the `arm` base the untrained models are listed as
-    rows; otherwise they are in `Leaderboard.base`.
+    `search` is a part of the node's name. If `arm` is `base`, the rows are the untrained models;
+    otherwise these are in `Leaderboard.base`.
     """
 
     model: str = ""

@@ -65,7 +65,7 @@ class NodeConnection(Protocol):
         """Send a doorbell (an encoded message) soon."""
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Send the node a refusal that closes the connection, soon."""
+        """Start to send the node a refusal that closes the connection; return without waiting."""
 
     def dismiss(self, refusal: RefusedError) -> None:
         """Tell the node to reconnect later; a message that is being handled is answered first."""

@@ -98,7 +98,7 @@ def test_honest_round_with_a_beacon_is_confirmed(site: JudgedSite, verify: Check
     played = play(site, announce(site))
     result = verify(played.number)
     assert result.exit_code == 0, result.output
-    expected = f"✓ beacon       round {beacon_of(played).round} of drand with a server of drand"
+    expected = f"✓ beacon       drand's value of its round {beacon_of(played).round} against"
     assert expected in result.output
     assert "this machine saw the commitment before the beacon's value was known" in result.output
     assert "–" not in [line[:1] for line in result.output.splitlines()], result.output

@@ -44,9 +44,9 @@ class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
 async def publish_rollouts(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Add rollouts to the pool; return how many were accepted, and which were rejected and why.
 
-    Rejected are rollouts that the season's rules do not allow and copies of rollouts in the pool,
-    and all rollouts of an isolated node if the season does not let isolated nodes publish. Raises
-    RefusedError if no season is running.
+    Rollouts that the season's rules do not allow, and copies of rollouts in the pool, are rejected.
+    So are all rollouts of an isolated node if the season does not let isolated nodes publish.
+    Raises RefusedError if no season is running.
     """
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:

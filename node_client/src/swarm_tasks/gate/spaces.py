@@ -35,9 +35,10 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Sample a dataset's questions as the package's task mixes configure it; return each sample.
+    """Sample a dataset's questions in each configuration that the package's task mixes give it.
 
-    Configurations that the verifier refuses, or fails with, are left out.
+    Returns the counts of each sample. Configurations that the verifier refuses, or fails with, are
+    left out.
     """
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [

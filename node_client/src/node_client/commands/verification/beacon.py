@@ -51,7 +51,7 @@ def check_beacon(
     differences = Differences()
     _compare_value(published.beacon, beacon, fetched, differences)
     doubts = _compare_times(beacon, scheduled, before, differences)
-    compared = f"round {beacon.round} of drand with a server of drand"
+    compared = f"drand's value of its round {beacon.round} against one of its servers"
     if _was_recorded_before(published, beacon, recorded):
         compared += "; this machine saw the commitment before the beacon's value was known"
     else:

@@ -205,7 +205,7 @@ def check_fixed(
         differences.add(kind, published="fixed more than once", ours="once a round")
     return conclude(
         "fixed",
-        compared="commitment, answers, secret and results with the links of the chain",
+        compared="commitment, answers, secret and results against the links of the chain",
         differences=differences,
         doubts=[f"the operator read the sealed questions on {at}" for at in history.unsealed],
     )

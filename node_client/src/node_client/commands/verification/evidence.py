@@ -114,7 +114,7 @@ class Evidence:
                 self._check_receipt_entry(entry, receipt, differences)
         return conclude(
             "receipts",
-            compared=f"{count:,} answers that the site signed to have from this machine's node",
+            compared=f"{count:,} answers for which the site signed receipts to this machine's node",
             differences=differences,
         )
 

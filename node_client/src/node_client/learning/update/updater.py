@@ -28,10 +28,11 @@ from node_client.settings.train_config import TrainConfig
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """The result of an update; `clip_ratio` is the share of tokens whose ratio was clipped.
+    """The result of an update.
 
-    This is the importance ratio; gradients are clipped too, and `grad_norm` is the norm before.
-    `kl` is the mean divergence of the trained tokens from the reference, 0 without a reference.
+    `clip_ratio` is the share of tokens whose importance ratio was clipped. `grad_norm` is the norm
+    of the gradients before they were clipped. `kl` is the mean divergence of the trained tokens
+    from the reference, 0 without a reference.
     """
 
     loss: float
