@@ -91,9 +91,13 @@ def _set_paused(season: Season, *, to: bool, reason: str = "") -> bool:
 
 
 def announce_rules(season: Season) -> None:
-    """Send the season's rules to all connected nodes if it is running."""
-    if season.state == Season.State.RUNNING:
-        _announce(season)
+    """Send the season's stored rules to all connected nodes if it is running.
+
+    The row is read again, because another process may have changed it since `season` was read.
+    """
+    current = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING).first()
+    if current is not None:
+        _announce(current)
 
 
 def _announce(season: Season | None) -> None:

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.test import Client
 
 from judge.models import Season, Standing
+from judge.services.seasons import announce_rules
 from swarm_tasks.starter import YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
@@ -239,6 +240,15 @@ def test_nodes_are_notified_when_a_rule_of_the_running_season_changes(
     with recorded_seasons() as seasons:
         change_season(operator, season, external=12)
     assert [rules and rules.external for rules in seasons] == [12]
+
+
+def test_nodes_are_not_notified_of_rules_if_the_season_has_ended_meanwhile(
+    operator: Client, season: Season
+) -> None:
+    Season.objects.update(state=Season.State.ENDED)
+    with recorded_seasons() as seasons:
+        announce_rules(season)
+    assert seasons == []
 
 
 def test_nodes_are_not_notified_when_a_field_changes_that_they_do_not_get(

@@ -62,6 +62,14 @@ def test_a_demo_whose_season_was_ended_starts_another(clock: Clock) -> None:
     assert create_season(demo=True) == "season First light 2 is running\n"
 
 
+def test_a_demo_does_not_replace_a_halted_season_with_a_similar_name(clock: Clock) -> None:
+    create_season(name="First light of autumn")
+    halt_season(
+        Season.objects.get(), RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions")
+    )
+    assert create_season(demo=True) == "season First light of autumn is running already\n"
+
+
 def test_a_demo_does_not_replace_an_operators_halted_season(season: Season) -> None:
     halt_season(season, RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left"))
     assert create_season(demo=True) == "season Sums is running already\n"

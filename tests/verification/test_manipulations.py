@@ -194,6 +194,12 @@ def test_honest_site_is_confirmed(judged: JudgedSite, check: Check) -> None:
         assert [line.split()[1] for line in skipped] in ([], ["beacon"]), result.output
 
 
+def test_season_that_was_renamed_is_confirmed(judged: JudgedSite, check: Check) -> None:
+    Season.objects.filter(pk=last_round().season_id).update(name="Renamed")
+    result = check(SEASON)
+    assert "✓ rounds" in result.output, result.output
+
+
 @pytest.mark.parametrize(
     ("position", "verdict", "expected"),
     [

@@ -1,5 +1,6 @@
 """`manage.py create_season`: create a season and start it."""
 
+import re
 from itertools import chain, count
 from typing import Any
 
@@ -50,12 +51,10 @@ class Command(BaseCommand):
         """Create and start the season."""
         running = running_season()
         # A restarted demo needs rounds too, so it gets a new season when its own was halted.
-        if running and not (demo and running.halt_reason and running.name.startswith(name)):
+        if running and not (demo and running.halt_reason and _is_numbered(running.name, name)):
             self.stdout.write(f"season {running.name} is running already")
             return
-        if demo:
-            name = _find_free_name(name)
-        season = Season(name=name, **(DEMO if demo else {}))
+        season = Season(**(DEMO if demo else {}))
         tasks = list(DEMO_TASKS if demo else YEAR_TASKS)
         season.tasks = msgspec.to_builtins(tasks)
         try:
@@ -63,11 +62,21 @@ class Command(BaseCommand):
             check_lasting(tasks, season.questions_per_round, rounds=season.rounds_to_ask)
         except ValidationError as problem:
             raise CommandError("; ".join(problem.messages)) from None
-        if Season.objects.filter(name=name).exists():
+        # The checks take seconds, in which another process may have started a season.
+        if (started := running_season()) is not None and started != running:
+            self.stdout.write(f"season {started.name} is running already")
+            return
+        season.name = _find_free_name(name) if demo else name
+        if Season.objects.filter(name=season.name).exists():
             raise CommandError(f"A season {name} exists. Choose another name with --name.")
         season.save()
         start_season(season, now=timezone.now())
         self.stdout.write(f"season {season.name} is running")
+
+
+def _is_numbered(name: str, base: str) -> bool:
+    """Return whether `name` is `base`, or `base` with a number."""
+    return re.fullmatch(re.escape(base) + r"( \d+)?", name) is not None
 
 
 def _find_free_name(name: str) -> str:

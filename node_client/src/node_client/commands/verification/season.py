@@ -5,6 +5,7 @@ The judge computes its leaderboard with the same code (`swarm_record.ledgers`,
 follows from the published results alone.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,12 +45,14 @@ def check_rounds(
 ) -> RoundCheck:
     """Check that the site lists each round of the chain with its season, phase and commitment.
 
+    A season may have another name than in the chain, if all of its rounds are listed under it.
     Round numbers must have no gaps. A round that was withdrawn, or that a backup of the site undid,
     need not be listed. `histories` has the chain's records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
     known = range(chain.covered_from, last + 1)
+    names = _name_seasons(by_number, histories)
     for number in known:
         where, history = f"round {number}", histories.get(number)
         shown = by_number.get(number)
@@ -61,7 +64,7 @@ def check_rounds(
             if not history.is_gone:
                 differences.add(where, published="not listed", ours="in the chain")
         else:
-            _compare_round(shown, history, differences)
+            _compare_round(shown, history, differences, names=names)
     withdrawn = sum(history.withdrawn for history in histories.values())
     void = [history for history in histories.values() if history.void]
     early = sum(history.answered is None for history in void)
@@ -79,14 +82,34 @@ def check_rounds(
     )
 
 
-def _compare_round(shown: ListedRound, history: RoundHistory, differences: Differences) -> None:
+def _name_seasons(
+    listed: Mapping[int, ListedRound], histories: Mapping[int, RoundHistory]
+) -> dict[str, str]:
+    """Return the name under which each of the chain's seasons is listed, by its name in the chain.
+
+    This is the chain's name if any of the season's rounds is listed under it. Otherwise the season
+    was renamed (before names were fixed at the start), and it is the most common name.
+    """
+    names = defaultdict[str, Counter[str]](Counter)
+    for number, shown in listed.items():
+        history = histories.get(number)
+        if history is not None and history.scheduled is not None:
+            names[history.scheduled.season][shown.season] += 1
+    return {
+        name: name if name in shown else shown.most_common(1)[0][0] for name, shown in names.items()
+    }
+
+
+def _compare_round(
+    shown: ListedRound, history: RoundHistory, differences: Differences, *, names: Mapping[str, str]
+) -> None:
     closed = history.closed is not None
     phase = "void" if history.void else "closed" if closed else shown.phase
     if shown.phase != phase or (not closed and shown.phase == "closed"):
         differences.add(f"phase of round {shown.number}", published=shown.phase, ours=phase)
     if (scheduled := history.scheduled) is not None:
         fields: list[FieldPair] = [
-            ("season", shown.season, scheduled.season),
+            ("season", shown.season, names[scheduled.season]),
             ("commitment", shown.commitment, scheduled.commitment),
         ]
         differences.add_unequal(fields, of=f"round {shown.number}")
