@@ -3,8 +3,8 @@
 Ranks compare nodes over a whole season, and a refresh must not read all of its rounds again. The
 first QUESTIONS questions of the season have one column each, stored as two bits: whether it counts
 for the node, and whether the node solved it. From the first round that does not fit completely,
-each round has one column, stored as the macro score. By then there are so many rounds that single
-questions add little, and a year of hourly rounds takes 35 kB per node.
+each round has one column, stored as the macro score. After that many rounds, single questions add
+little; a year of hourly rounds takes 35 kB per node.
 """
 
 from collections.abc import Iterable, Sequence
