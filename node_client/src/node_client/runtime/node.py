@@ -16,10 +16,9 @@ from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueErr
 from node_client.learning.external.sharing import explain_unshared
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
-from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.answering import RoundAnswerer
-from node_client.runtime.hardware import describe_hardware
+from node_client.runtime.hello import check_arm, make_hello
 from node_client.runtime.pausing import Pauses
 from node_client.runtime.reporting import REPORT_INTERVAL_S, Reporter
 from node_client.runtime.signing import AnswerSigner
@@ -39,21 +38,17 @@ from node_client.storage.heads import HeadLog
 from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import NodeRecord
 from node_client.swarm.backoff import jittered_backoff
-from node_client.swarm.client import SwarmClient, new_id
+from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import ConnectionState, CoordinatorConnection
 from node_client.swarm.exchange import PREFERENCES, SwarmExchange, explain_sampling
 from swarm_protocol.messages import (
-    Arm,
     ChainHead,
-    Hello,
     RoundState,
     SeasonInfo,
     SeasonState,
     ServerMessage,
     Welcome,
 )
-from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
-from swarm_record.keys import public_key_of
 
 # How long a starting node waits for its coordinator before it trains alone.
 WELCOME_TIMEOUT_S = 10.0
@@ -94,7 +89,7 @@ class SwarmNode(TrainingHooks):
         self._connection = CoordinatorConnection(
             url=site.socket,
             token=settings.token,
-            hello=_make_hello(settings, policy),
+            hello=make_hello(settings, policy),
             listener=self,
             backoff=backoff,
         )
@@ -190,7 +185,7 @@ class SwarmNode(TrainingHooks):
 
         Raises CoordinatorRefusedError if this run cannot change to the arm that the welcome names.
         """
-        _check_arm(welcome.arm, own=self._settings.arm)
+        check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()
         self._view.show_welcome(welcome.node, welcome.arm, welcome.season)
         self._update_clock(welcome.now)
@@ -377,27 +372,3 @@ class SwarmNode(TrainingHooks):
     def _update_clock(self, server_now: str) -> None:
         ahead = datetime.fromisoformat(server_now) - datetime.now(UTC)
         self._view.clock_ahead_s = ahead.total_seconds()
-
-
-def _check_arm(arm: Arm, *, own: Arm) -> None:
-    """Raise CoordinatorRefusedError for a change between `base` (untrained) and another arm."""
-    if (arm == "base") != (own == "base"):
-        raise CoordinatorRefusedError(
-            f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",
-            fix=f"Start it again with --arm {arm}, or ask the operator to change its arm.",
-            code="arm.changed",
-        )
-
-
-def _make_hello(settings: Settings, policy: Policy) -> Hello:
-    return Hello(
-        id=new_id(),
-        protocol=PROTOCOL_VERSION,
-        client=CLIENT_VERSION,
-        model=policy.name,
-        tokenizer=policy.tokenizer_fingerprint,
-        arm=settings.arm,
-        parameters=policy.parameters,
-        hardware=describe_hardware(policy.device) if settings.share_hardware else None,
-        key=public_key_of(settings.state.signing_key()),
-    )

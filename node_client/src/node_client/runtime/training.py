@@ -9,6 +9,10 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
+import psutil
+import torch
+
+from node_client.display.events import MemoryUse
 from node_client.display.lines import describe_step
 from node_client.display.view import CURVE_STEPS, NodeView
 from node_client.errors import NodeError
@@ -18,7 +22,6 @@ from node_client.learning.trainer import RolloutExchange, Trainer
 from node_client.model.memory.budget import release_memory
 from node_client.model.policy import Policy
 from node_client.runtime.evaluating import Evaluator
-from node_client.runtime.hardware import measure_memory
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.pausing import POLL_S, Pauses
@@ -154,7 +157,7 @@ class Training:
             self._hooks.before_step(trainer)
             report = await self._step(trainer)
             if report is not None:
-                self._view.memory_use = measure_memory(self._equipment.policy.device)
+                self._view.memory_use = _measure_memory(self._equipment.policy.device)
                 self._view.show_step(report, trainer.totals)
                 if report.notice is not None:
                     self._view.show_notice(report.notice)
@@ -323,3 +326,18 @@ def _log_held_out(report: StepReport) -> None:
         log.info("held out, before training: %s", report.held_out_before)
     if report.held_out is not None:
         log.info("held out, after step %d: %s", report.step, report.held_out)
+
+
+def _measure_memory(device: torch.device) -> MemoryUse:
+    """Return the memory in use, in bytes; `accelerator` is None on a CPU."""
+    return MemoryUse(
+        process=psutil.Process().memory_info().rss, accelerator=_accelerator_memory(device)
+    )
+
+
+def _accelerator_memory(device: torch.device) -> int | None:
+    if device.type == "cuda":
+        return torch.cuda.memory_reserved(device)
+    if device.type == "mps":
+        return torch.mps.driver_allocated_memory()
+    return None
