@@ -78,6 +78,14 @@ def test_size_is_abbreviated_with_k_and_m() -> None:
     ]
 
 
+def test_size_that_rounds_up_to_the_next_unit_is_written_in_that_unit() -> None:
+    assert [size(n) for n in (999_499, 999_600, 999_999_999)] == [
+        "999\u202fk",
+        "1\u202fM",
+        "1\u202fB",
+    ]
+
+
 def test_percent_is_a_whole_number_or_a_dash() -> None:
     assert (percent(0.55), percent(None)) == ("55\u202f%", "–")
 

@@ -163,8 +163,9 @@ def write_seconds(milliseconds: int) -> str:
 def size(count: int) -> str:
     """Write a number of parameters with three significant digits, `494 M`; 0 is a dash."""
     for unit, letter in _SIZES:
-        if count >= unit:
-            return _figure(f"{count / unit:.3g}\u202f{letter}")
+        figure = f"{count / unit:.3g}"
+        if float(figure) >= 1:  # not `count >= unit`: 999,600 is written `1 M`, not `1e+03 k`
+            return _figure(f"{figure}\u202f{letter}")
     return str(count) if count else NONE
 
 
