@@ -43,10 +43,10 @@ class SharingScore:
 
 @dataclass(frozen=True)
 class Demo:
-    """The outcome of one demo: `scores` are the last ones read.
+    """The outcome of one demo; `scores` are the scores at its end.
 
-    `ahead_after_s` counts the seconds from when the site was ready until the sharing nodes were
-    ahead; None if they never were.
+    `ahead_after_s` is the time in seconds from when the site was ready until all sharing nodes were
+    ahead (`is_ahead`), or None if they never were.
     """
 
     ahead_after_s: float | None
@@ -97,7 +97,10 @@ def _describe(demo: Demo) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the demos, print and write the results; return 0 if nine of ten were ahead, else 1."""
+    """Run the demos, print and write the results.
+
+    Returns 0 if in at least 90 % of the demos the sharing nodes got ahead in time, else 1.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--demos", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=10.0)

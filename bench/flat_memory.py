@@ -29,9 +29,9 @@ GROWTH = Target("growth", "memory at the end : after a twentieth of the steps", 
 
 
 class WatchingView(NodeView):
-    """Reads the process's memory after every `every`-th step.
+    """A node's state that also records how much memory the process uses.
 
-    `readings` has the resident bytes by step.
+    `readings` maps the number of every `every`-th step to the resident bytes after it.
     """
 
     every: int
@@ -45,7 +45,7 @@ class WatchingView(NodeView):
 
 
 async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
-    """Train alone for `steps` steps; return the readings of the memory, in bytes by step."""
+    """Train alone for `steps` steps; return the resident bytes at each reading, by step."""
     settings = Settings(state=StateDir(folder), model="tiny", arm="isolated", steps=steps)
     policy = Policy.load("tiny", device="cpu")
     view = WatchingView(model="tiny", parameters=policy.parameters, device="cpu", arm="isolated")
@@ -58,7 +58,10 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
 
 
 def main(arguments: list[str]) -> int:
-    """Train, print the readings, write the figures of a full run; return 1 if the memory grew."""
+    """Train, print the readings, write the figures of a run of STEPS steps.
+
+    Returns 1 if the memory grew by more than GROWTH allows, else 0.
+    """
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.flat_memory")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"default {STEPS}")
     steps = parser.parse_args(arguments).steps

@@ -46,7 +46,7 @@ def measure(folder: Path, what: str, job: Callable[[], ResultT]) -> ResultT:
 
 
 def train(folder: Path, config: TrainConfig) -> None:
-    """Load the model, make a step, save a checkpoint, make a second step.
+    """Load the model, make a training step, save a checkpoint, make a second step.
 
     Writes the fingerprint of the weights after the second step to `went-on.pt`.
     """
@@ -62,9 +62,9 @@ def train(folder: Path, config: TrainConfig) -> None:
 
 
 def resume(folder: Path, config: TrainConfig) -> None:
-    """Resume the checkpoint in a new process and make the second step again.
+    """Resume from the checkpoint, in a new process, and make the second step again.
 
-    Raises SystemExit if the weights differ from those of the run that was not interrupted.
+    Raises SystemExit if the fingerprint of the weights differs from the one that `train` wrote.
     """
     policy = Policy.load(str(folder / "model"), device="cpu")
     with LenientVerifier() as verifier:
@@ -78,7 +78,7 @@ def resume(folder: Path, config: TrainConfig) -> None:
 
 
 def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
-    """Return the sum of each trained tensor: equal weights have equal sums."""
+    """Return the sum of each trained tensor and of each remainder of a halved weight."""
     policy = trainer.policy
     parts = (*policy.trainable(), *policy.remainders.values())
     return [part.detach().double().sum() for part in parts]
@@ -96,7 +96,10 @@ def report(folder: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run `train` and `resume` in a process each, and print the log; return 1 on failure."""
+    """Run `train` and `resume` in a process each, and print the log; return 1 on failure.
+
+    A peak memory above MEMORY_BYTES is a failure too.
+    """
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.half_billion")
     parser.add_argument("--lora", action="store_true", help="train adapters, not all weights")
     lora = parser.parse_args(arguments).lora

@@ -1,7 +1,7 @@
 """A separate process that runs one function, which receives messages and answers over a pipe.
 
-If it fails, only its current task is lost. GPU memory is freed with the process, and a GPU error
-after which a process cannot use the GPU does not affect others.
+If the function fails, only its current task is lost. GPU memory is freed when the process ends, and
+a GPU error after which a process cannot use the GPU does not affect other processes.
 """
 
 import multiprocessing
@@ -19,12 +19,12 @@ _EXIT_TIMEOUT_S = 30.0
 
 
 class IsolatedProcessError(Exception):
-    """The process failed, ended or did not answer in time; the message says which, and why."""
+    """Failure, end or timeout of an isolated process; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why the process failed, sent before it ends."""
+    """Why the isolated process failed; the process sends it before it ends."""
 
     message: str
 
@@ -38,19 +38,19 @@ class IsolatedProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's id."""
+        """The id of the isolated process."""
         return self._process.pid
 
     def send(self, message: object) -> None:
-        """Send it a message. If it has ended, this does nothing, and `receive` raises."""
+        """Send the process a message; if the process has ended, do nothing (`receive` raises)."""
         with suppress(BrokenPipeError):
             self._connection.send(message)
 
     def receive(self, *, within_s: float) -> Any:
-        """Return its next answer.
+        """Return the next answer of the process.
 
-        Raises IsolatedProcessError if it has failed or ended, or does not answer within `within_s`
-        seconds.
+        Raises IsolatedProcessError if the process has failed or ended, or does not answer within
+        `within_s` seconds.
         """
         if not self._connection.poll(within_s):
             raise IsolatedProcessError(f"no answer within {within_s:.0f} s")
@@ -67,10 +67,11 @@ class IsolatedProcess:
 
 @contextmanager
 def isolated_process(run: str, *arguments: object) -> Iterator[IsolatedProcess]:
-    """Run MODULE:FUNCTION(connection, *arguments) in its own process until the block ends.
+    """Run a function, given as MODULE:FUNCTION, in a separate process until the block ends.
 
-    Then `receive_message` returns None to the function, and it must return within half a minute.
-    After an exception in the block, or after that time, the process and its children are killed.
+    The function is called with a connection and `arguments`. When the block ends, `receive_message`
+    returns None in the process, and the function must return within half a minute. After that time,
+    or after an exception in the block, the process and its children are killed.
     """
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
@@ -96,7 +97,7 @@ def receive_message(connection: Connection) -> Any:
 
 
 def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> None:
-    """Import and run a function in the isolated process; send the reason if it fails."""
+    """Import and run MODULE:FUNCTION in the isolated process; if it fails, send the reason."""
     module, function = name.split(":")
     try:
         getattr(import_module(module), function)(connection, *arguments)

@@ -1,1 +1,1 @@
-"""False claims and the questions needed for a claim, in simulated seasons."""
+"""Benchmark of false claims, and of how many questions a claim needs, in simulated seasons."""

@@ -56,10 +56,11 @@ class Looks:
     """The comparison of all pairs of nodes after a round; the arrays are (seasons, pairs).
 
     `rounds` is the number of rounds so far. `ahead` is the sum of the first node's score minus the
-    second's over the rounds. `squares` is the sum of the squared, weighted differences of single
-    questions; as in the judge's test, it covers only the first rounds, which together have at most
-    QUESTIONS questions. `evidence` is the logarithm of the evidence. `won` and `lost` count the
-    questions that only the first or only the second node solved.
+    second's over the rounds. `squares` is the sum of the squared, weighted differences of the
+    nodes on single questions. As in the judge's test, it covers only the first rounds, which
+    together have at most QUESTIONS questions. `evidence` is the log evidence that the two nodes
+    differ. `won` counts the questions that only the first node solved, `lost` those that only the
+    second solved.
     """
 
     rounds: int
@@ -82,11 +83,11 @@ def simulate(
 ) -> Iterator[Looks]:
     """Simulate `seasons` seasons at once, and yield the comparison of all pairs after each round.
 
-    `shares` (nodes, datasets) are the chances to solve a question, and `mix` is the number of
-    questions per dataset. Some questions are harder than others for all nodes: on the share COMMON
-    of the questions, all nodes use the same random number. Each node misses the share `missing` of
-    the rounds by chance. The first one also misses the share `left_out` of the rounds, those in
-    which it would score lowest.
+    `shares` (nodes, datasets) are the probabilities that a node solves a question, and `mix` is the
+    number of questions per dataset. Some questions are harder than others for all nodes: with the
+    probability COMMON, all nodes use the same random number for a question. Each node misses a
+    round with the probability `missing`. The first node also misses its worst rounds: a fraction
+    `left_out` of all rounds, those in which it would score lowest.
     """
     rng = np.random.default_rng(seed)
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
@@ -130,12 +131,12 @@ def simulate(
 def _add_round(
     stretch: Stretch, gaps: Floats, weights: Floats, *, both: npt.NDArray[np.bool_], single: bool
 ) -> Stretch:
-    """Return the stretch with one more round added.
+    """Return `stretch`, the sums over consecutive rounds, with one more round added.
 
     `gaps` (seasons, pairs, questions) is 1 where only the first node solved the question, -1 where
-    only the second did, and otherwise 0. `both` (seasons, pairs) marks the pairs that both took
-    part. If `single`, the squares of the round's questions are added, otherwise the square of its
-    total.
+    only the second did, and otherwise 0. `both` (seasons, pairs) is true where both nodes of a pair
+    took part. If `single`, the squared differences of the round's questions are added to
+    `by_question`, otherwise the squared difference of the nodes' scores to `by_round`.
     """
     differences = gaps @ weights
     return Stretch(
@@ -149,10 +150,11 @@ def _add_round(
 def measure_false_claims(
     shares: Floats, *, mix: Sequence[int], missing: float = 0.0
 ) -> tuple[float, float]:
-    """Return the fraction of seasons in which equal nodes are ever called different, by two tests.
+    """Return the fractions of seasons in which two tests ever find that equal nodes differ.
 
-    The first figure is that of McNemar's exact test, made after each round although it is valid
-    for one look only. The second is that of the judge's test.
+    The first fraction is for McNemar's exact test, made after each round although it is valid for
+    one look only. The second is for the judge's test. `shares`, `mix` and `missing` are as in
+    `simulate`.
     """
     nodes = len(shares)
     pairs, seasons = nodes * (nodes - 1) // 2, SEASONS[nodes]
@@ -186,9 +188,10 @@ def measure_power(
     """Return how many questions two tests need to rank the better node first in 80 % of seasons.
 
     One node solves the fraction `share` of the questions, the other `share + lead`. The first
-    figure is that of a z-test with the true variance, made once at a time planned in advance. The
-    second is that of the judge's test, made after each round. Both must reach the level that Holm's
-    procedure requires of the first of `pairs` pairs. Raises RuntimeError if 600 rounds are too few.
+    figure is for a z-test with the true variance, made once at a time planned in advance. The
+    second is for the judge's test, made after each round. Both tests use the level ALPHA / `pairs`,
+    with which Holm's procedure starts when it compares `pairs` pairs. Raises RuntimeError if 600
+    rounds are too few.
     """
     shares = np.array([[share + lead], [share]]).repeat(len(mix), axis=1)
     ever = np.zeros(600, bool)
@@ -255,8 +258,7 @@ def main() -> int:
 def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:
     """Yield cases of nodes with equal expected scores.
 
-    Each is a label, the chances to solve (nodes, datasets), the mix, and the share of missed
-    rounds.
+    Each case is a label, the `shares` and `mix` for `simulate`, and the share of missed rounds.
     """
     for mix in (EVEN, UNEVEN):
         for nodes in SEASONS:

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Coverage over random mixes: the lowest one, and the share of mixes `below` AIMED_AT."""
+    """Coverage over random mixes: the `lowest`, and the share of mixes with less than AIMED_AT."""
 
     lowest: float
     below: float
@@ -37,8 +37,8 @@ class Coverage:
 def measure(figures: dict[str, float]) -> Table:
     """Measure everything, add the figures to `figures`, and return the table.
 
-    The target applies to windows whose datasets have equally many questions. For other windows the
-    leaderboard calls its intervals approximate.
+    The target applies to intervals over datasets with equally many questions. The leaderboard
+    calls other intervals approximate.
     """
     one, even, uneven = cover_one_dataset(), cover_mixes(even=True), cover_mixes(even=False)
     table = Table("windows", "lowest", f"below {AIMED_AT:g}", title="Intervals that hold the score")
@@ -54,9 +54,9 @@ def measure(figures: dict[str, float]) -> Table:
 
 
 def cover_one_dataset() -> float:
-    """Return the lowest coverage for one dataset with 50, 100 or 500 questions.
+    """Return the lowest coverage of the interval for one dataset with 50, 100 or 500 questions.
 
-    It is computed exactly for each of 199 true shares from 0.005 to 0.995.
+    It is computed exactly for each of 199 true scores from 0.005 to 0.995.
     """
     lowest = 1.0
     for n in (50, 100, 500):
@@ -71,8 +71,8 @@ def cover_one_dataset() -> float:
 def cover_mixes(*, even: bool) -> Coverage:
     """Return the coverage over MIXES random mixes of two to eight datasets.
 
-    `even` mixes have equally many questions of each dataset; in others one dataset may have up to
-    512 times as many as another.
+    If `even`, all datasets of a mix have equally many questions. Otherwise one dataset may have up
+    to 512 times as many as another.
     """
     rng = np.random.default_rng(1)
     mixes = islice(_draw_mixes(rng, even=even), MIXES)
@@ -81,10 +81,10 @@ def cover_mixes(*, even: bool) -> Coverage:
 
 
 def cover_mix(rng: np.random.Generator, sizes: Sequence[int], shares: Floats) -> float:
-    """Return the fraction of WINDOWS windows whose interval contains the mean of `shares`.
+    """Simulate WINDOWS windows; return the fraction whose interval contains the true score.
 
-    The windows are simulated. Each dataset has its number of questions in `sizes`, and its true
-    share solved in `shares`.
+    For each dataset, `sizes` has the number of questions, and `shares` the probability that a
+    question is solved. The true score is the mean of `shares`.
     """
     solved = rng.binomial(sizes, shares, (WINDOWS, len(sizes)))
     effective = [
@@ -99,9 +99,10 @@ def cover_mix(rng: np.random.Generator, sizes: Sequence[int], shares: Floats) ->
 def _draw_mixes(
     rng: np.random.Generator, *, even: bool
 ) -> Iterator[tuple[tuple[int, ...], Floats]]:
-    """Yield random numbers of questions and true shares of two to eight datasets.
+    """Yield random `sizes` and `shares` for `cover_mix`, of two to eight datasets.
 
-    In half of the mixes most shares are near 0 or 1, in the others most are small.
+    The probabilities in `shares` are mostly near 0 or 1 in half of the mixes, and mostly small in
+    the others. Each mix has at least MIN_QUESTIONS questions.
     """
     while True:
         datasets = int(rng.integers(2, 9))

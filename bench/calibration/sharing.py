@@ -49,11 +49,11 @@ def measure(figures: dict[str, float]) -> list[Table]:
 
 
 def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
-    """Return the fractions of trials in which two tests claim a difference.
+    """Return the fractions of trials in which two tests claim a difference between the arms.
 
-    The first two are those of a test with shuffled labels: at the last look, and at any look. The
-    third is that of the judge's test at any look. A trial with several models counts if there is a
-    claim about any of them; the judge's test corrects for their number, the other one does not.
+    The first two fractions are for `claims_of_one_look_test`: at the last look, and at any look.
+    The third is for the judge's test at any look. A trial counts if there is a claim about any of
+    its models. The judge's test corrects for the number of models, the other test does not.
     """
     last, each, ours = 0, 0, 0
     looks = plan_looks(plan.rounds)
@@ -71,11 +71,11 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
 def measure_seasons(hit: float) -> tuple[float, float]:
     """Return how often two tests over seasons ever claim an effect although sharing has none.
 
-    The difference of the arms in a season is normal, with a standard deviation of 0.03; a second
-    normal variate with the standard deviation `hit` is added. The sizes of the differences are
-    drawn SIZES_DRAWN times, and for each all combinations of their signs are tried. The first
-    figure is that of a sign-flip test made after each season as if it were the only one, the second
-    that of the judge's test.
+    A case is a sequence of MAX_SEASONS differences between the arms, each the sum of two normal
+    variates with the standard deviations 0.03 and `hit`. SIZES_DRAWN sequences are drawn, and each
+    is tried with all combinations of signs. The first figure is the fraction of cases in which a
+    sign-flip test claims an effect; the test is made after each season from the MIN_SEASONS-th on,
+    as if it were the only one. The second figure is the same fraction for the judge's test.
     """
     signs = np.array(list(product((1, -1), repeat=MAX_SEASONS)))
     usual, ours = [], []
@@ -95,7 +95,7 @@ def _name(gaps: Floats) -> dict[str, float]:
 
 
 def _plans() -> Iterator[tuple[str, Plan, int]]:
-    """Yield kinds of trials: a label, the plan, and the number of models in a season."""
+    """Yield kinds of trials: a label, the plan of each model, and the number of models."""
     yield "10 nodes that are alike", Plan(spread=0), 1
     yield "10 nodes that differ", Plan(), 1
     yield "20 nodes, half of them late, 30% leave", Plan(nodes=20, late=0.5, leaving=0.3), 1

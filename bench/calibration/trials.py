@@ -23,11 +23,12 @@ Floats = npt.NDArray[np.floating[Any]]
 class Plan:
     """The parameters of a simulated trial.
 
-    The logarithms of the nodes' learning speeds have the standard deviation `spread`; swarm nodes
-    are faster by the factor `gain`. Of the nodes, the share `late` comes at a random time in the
-    first half, the share `leaving` leaves at a random time in the second, and the share `known`
-    took part in an earlier season. Each node misses the share `missing` of its rounds. In each
-    trial a normal variate with the standard deviation `hit` is added to all scores of the swarm.
+    The logarithms of the nodes' learning speeds have the standard deviation `spread`, and swarm
+    nodes learn `gain` times as fast. Each node has the probability `late` of joining at a random
+    round of the first half instead of at the start, `leaving` of leaving at a random round of the
+    second half, `known` of having taken part in an earlier season, and `missing` of missing any
+    single round. In each trial, one draw from a normal distribution with the standard deviation
+    `hit` is added to all scores of swarm nodes.
     """
 
     nodes: int = 10
@@ -43,7 +44,7 @@ class Plan:
 
 
 def simulate_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
-    """Simulate a trial of one model, and return its data at all looks."""
+    """Simulate a trial of one model, and return the nodes' results up to each look."""
     blocks, places = assign_arms(rng, plan.nodes)
     swarm = np.array([blocks[block][place] for block, place in places])
     speed = np.exp(rng.normal(0, plan.spread, plan.nodes))
@@ -70,8 +71,8 @@ def assign_arms(
 ) -> tuple[dict[int, list[bool]], list[tuple[int, int]]]:
     """Assign nodes to arms in random blocks, as the site's coin flip does.
 
-    Returns for each block number, from 1, whether each of its places is in the swarm, and for each
-    node its (block, place).
+    Returns the blocks and the nodes' places. The blocks map each block's number, from 1, to the
+    arms of its places, true for swarm. A node's place is the pair (block, place in the block).
     """
     blocks: dict[int, list[bool]] = {}
     places: list[tuple[int, int]] = []
@@ -86,9 +87,9 @@ def assign_arms(
 def _judge(
     rng: np.random.Generator, plan: Plan, *, speed: Floats, came: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return scores (nodes, rounds) from 0 to 1; NaN in rounds before a node came.
+    """Return scores (nodes, rounds) from 0 to 1; NaN in rounds before a node joined.
 
-    `came` (nodes,) is the round of its coming, counted from 0.
+    `came` (nodes,) is each node's first round, counted from 0.
     """
     time = np.arange(plan.rounds) - came[:, None]
     learned = 1 - np.exp(-speed[:, None] * np.maximum(time, 0) / LEARNING_ROUNDS)
@@ -137,9 +138,10 @@ def _sum_up(
 def claims_of_one_look_test(trial: ModelTrial) -> tuple[bool, bool]:
     """Return whether a permutation test finds a difference at any look, and at the last look.
 
-    The test is a usual one for a single look, made here at each look: it shuffles the arms of the
+    The test is valid for a single look, but made here at each look. It shuffles the arms of the
     nodes without regard to blocks and compares the means, at the level 0.05 without adjustment. It
-    needs at least MIN_NODES_PER_ARM nodes in each arm.
+    uses nodes with at least MIN_ROUNDS rounds, and finds nothing if an arm has fewer than
+    MIN_NODES_PER_ARM such nodes.
     """
     found = []
     for deviations, rounds in zip(trial.deviations, trial.rounds, strict=True):

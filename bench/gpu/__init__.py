@@ -1,1 +1,1 @@
-"""Training on a GPU, compared with the CPU and with trl."""
+"""Benchmark of training on a GPU, compared with the CPU and with trl."""

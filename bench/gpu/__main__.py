@@ -134,7 +134,7 @@ def _choose(options: Options, device: Device, folder: Path) -> list[Section]:
 def _report(
     options: Options, device: Device, figures: dict[str, float], outcome: SectionResults
 ) -> bool:
-    """Print the figures, write those of a whole run on a GPU; return whether targets are met."""
+    """Print the figures, and write them if `is_written`; return whether all targets are met."""
     print_figures(figures, title=f"{device.description}{options.title_suffix}")
     kept = print_targets(figures, targets(figures), title=f"Promised figures{options.title_suffix}")
     for name, why in outcome.failed.items():
@@ -159,7 +159,10 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
 
 
 def _set_environment(options: Options) -> None:
-    """Set the environment of all processes: one GPU, no TF32, no downloads, no distributed run."""
+    """Set the environment for this process and those it starts: one GPU, no TF32, no downloads.
+
+    Variables that launchers of distributed training set are removed.
+    """
     os.environ |= QUIET | _FLOAT32
     if options.is_dry:  # tiny models are slower with several threads
         os.environ.setdefault("OMP_NUM_THREADS", "1")

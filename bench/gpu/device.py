@@ -12,11 +12,11 @@ _PRODUCT = 1024
 
 @dataclass(frozen=True)
 class Device:
-    """A device as it was before anything ran on it.
+    """A device, inspected before the measurements.
 
-    `held_bytes` is the part of its memory that other processes hold. `product_error` is the largest
-    error of a product of float32 matrices, divided by the product's standard deviation: about 1e-6,
-    or 1e-3 if TF32 is on.
+    `held_bytes` estimates how much of the device's memory other processes hold. `product_error` is
+    the largest error of an element of a float32 matrix product, divided by the standard deviation
+    of the product's elements: about 1e-6, or 1e-3 if TF32 is on.
     """
 
     description: str
@@ -46,7 +46,7 @@ def why_no_gpu() -> str:
 
 
 def inspect_device(device: str) -> Device:
-    """Return the description of a torch device, after one matrix product on it."""
+    """Return the description of a torch device, with the error of a matrix product on it."""
     if device == "cpu":
         return Device("the CPU instead of a GPU", True, 0, _product_error(device))
     free, total = torch.cuda.mem_get_info()

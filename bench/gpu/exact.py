@@ -1,4 +1,4 @@
-"""Compare a GPU with the CPU in float32, bfloat16 with float32, and a step with its repetition."""
+"""Compare training results: GPU and CPU in float32, bfloat16 and float32, a step and its repeat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,9 +28,10 @@ _MOVES = torch.tensor([-0.4, -0.1, 0.1, 0.4])
 
 @dataclass(frozen=True)
 class Work:
-    """Questions with completions to train on, and the log-probs (B, T) before the update.
+    """Questions with completions to train on, one row per completion.
 
-    The loss uses `old_logprobs` as the denominator of the importance ratio.
+    `old_logprobs` (B, T) is the denominator of the importance ratio. It differs from the policy's
+    log-probs by random shifts, as if the policy had changed since it generated the completions.
     """
 
     questions: list[str]
@@ -40,7 +41,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Pass:
-    """The results of a forward and a backward pass, copied to the CPU in float32."""
+    """The results of a forward and a backward pass, on the CPU in float32."""
 
     loss: float
     logprobs: Tensor
@@ -48,7 +49,11 @@ class Pass:
 
 
 def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return the differences between device and CPU, in float32 with the same weights and rows."""
+    """Return how a float32 pass and greedy answers on `device` differ from those on the CPU.
+
+    The weights and the rows to train on are the same. The figures are those of `differences` and
+    `compare_greedy`.
+    """
     reference = Policy.load(str(model), device="cpu")
     policy = Policy.load(str(model), device=device)
     work = make_work(size, reference)
@@ -57,7 +62,10 @@ def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return the differences between bfloat16 (weights as in `model.halves`) and float32."""
+    """Return how a pass in bfloat16 differs from one in float32 (`differences`, prefixed `bf16_`).
+
+    In bfloat16, the weights are stored as in `node_client.model.halves`.
+    """
     policy = Policy.load(str(model), device=device)
     work = make_work(size, policy)
     expected = run_pass(work, policy)
@@ -68,7 +76,7 @@ def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def repeat_step(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Make the same step twice from the same weights.
+    """Make the same training step twice from the same weights.
 
     Returns the share of weights that are equal afterwards, and the relative difference of the
     gradient's norm.
@@ -85,7 +93,7 @@ def repeat_step(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def make_work(size: Size, policy: Policy) -> Work:
-    """Let a policy answer as many questions as the size has prompts.
+    """Return the policy's completions of `size.prompts` questions, as rows to train on.
 
     Every other completion gets the reward 1, the others 0.
     """
@@ -113,7 +121,7 @@ def make_work(size: Size, policy: Policy) -> Work:
 
 
 def run_pass(work: Work, policy: Policy) -> Pass:
-    """Return the loss of the work under the policy, its gradient and the log-probs."""
+    """Return the loss for training the policy on `work`, the loss's gradient, and the log-probs."""
     set_gradient_types(policy.trainable(), summed=True)  # float32 gradients, also of halves
     batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
     updater = Updater(policy, CONFIG, optimizer=torch.optim.SGD(policy.trainable()))
@@ -127,9 +135,9 @@ def run_pass(work: Work, policy: Policy) -> Pass:
 
 
 def differences(expected: Pass, found: Pass) -> dict[str, float]:
-    """Return how far one pass is from another.
+    """Return the differences of loss, gradient norm, gradient and log-probs between two passes.
 
-    The differences are relative, except that of the log-probs, which is the largest absolute one.
+    They are relative to `expected`, except for the log-probs: the largest absolute difference.
     """
     norm, found_norm = (get_total_norm(one.gradient).item() for one in (expected, found))
     apart = [mine - theirs for mine, theirs in zip(found.gradient, expected.gradient, strict=True)]
@@ -144,10 +152,10 @@ def differences(expected: Pass, found: Pass) -> dict[str, float]:
 def compare_greedy(size: Size, work: Work, reference: Policy, policy: Policy) -> dict[str, float]:
     """Return how well the greedy answers of two policies agree.
 
-    `greedy_equal_tokens` is the share of equal tokens. `greedy_preference` looks at the first token
-    that differs in each pair of answers, because later ones continue different texts: it is the
-    reference's log-prob of its own token minus that of the other policy's, the largest over all
-    questions. It is nearly 0 if only rounding decided.
+    `greedy_equal_tokens` is the share of tokens that are equal. `greedy_preference` compares only
+    the first two tokens that differ in each pair of answers, because later tokens continue
+    different texts. It is the absolute difference of the reference's log-probs of these two tokens,
+    the largest over all questions, and nearly 0 if the answers differ only because of rounding.
     """
     expected, found = (_answer(one, work.questions, size) for one in (reference, policy))
     same, longest, preference = 0, 0, 0.0
@@ -172,7 +180,7 @@ def _answer(policy: Policy, questions: Sequence[str], size: Size) -> list[list[i
 
 @torch.no_grad()
 def _chances(policy: Policy, prompt: list[int], tokens: tuple[int, int]) -> list[float]:
-    """Return the log-prob of each of two tokens as the next one after the prompt."""
+    """Return the log-probs of two candidates for the next token after the prompt."""
     logprobs, _ = policy.logprobs([prompt] * len(tokens), [[token] for token in tokens])
     chances: list[float] = logprobs[:, 0].tolist()
     return chances
@@ -186,7 +194,7 @@ def _logprobs(policy: Policy, rows: Sequence[TrainingRow]) -> Tensor:
 
 
 def _step(size: Size, model: Path, device: str, verifier: Verifier) -> tuple[float, list[Tensor]]:
-    """Load the model, make its first step; return the gradient's norm and the new weights."""
+    """Load the model and make one step; return the gradient's norm and the new weights."""
     policy = Policy.load(str(model), device=device)
     trainer = make_trainer(size, policy=policy, verifier=verifier, config=bench_config(size))
     report = trainer.step()

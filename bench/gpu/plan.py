@@ -68,7 +68,10 @@ MEASUREMENTS = (EQUALITY, PACE, TRL, BFLOAT16, REPEAT)
 
 
 def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
-    """Return the sizes for a GPU: `small`, and Qwen2.5-0.5B's shape with work that fills a GPU."""
+    """Return the sizes for a GPU: `small`, and Qwen2.5-0.5B's shape with work that fills a GPU.
+
+    The second size uses bfloat16 if `has_bf16`, otherwise float32.
+    """
     small, large = SIZES["small"], SIZES["large"]
     # The precision that `precision = "auto"` would choose.
     precision: Literal["fp32", "bf16"] = "bf16" if has_bf16 else "fp32"
@@ -87,7 +90,7 @@ def sizes_for_dry_run() -> Sizes:
 def plan(
     sizes: Sizes, measurements: Sequence[Measurement], *, device: str, folder: Path
 ) -> Iterator[Section]:
-    """Yield the sections in the order of running; the first two write the models to `folder`."""
+    """Yield the sections in the order to run them; the first ones write the models to `folder`."""
     models = {name: folder / name for name in sizes}
     for name, (size, _) in sizes.items():
         arguments = {"size": size, "folder": models[name]}

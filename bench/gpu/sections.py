@@ -1,4 +1,4 @@
-"""Runs sections in a separate process, and continues in a new one when one of them fails."""
+"""Run sections in a separate process; after one fails, run the rest in a new process."""
 
 import gc
 import time
@@ -24,7 +24,7 @@ _START_TIMEOUT_S = 120.0
 
 @dataclass
 class SectionResults:
-    """What sections returned, and the reasons why others failed, by section name."""
+    """What sections returned, and why others failed, both by section name."""
 
     results: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

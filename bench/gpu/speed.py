@@ -1,4 +1,4 @@
-"""Measure time and memory of a training step on a GPU, alone and by turns with trl."""
+"""Measure time and memory of a training step on a GPU, alone and while taking turns with trl."""
 
 from pathlib import Path
 from statistics import fmean, median
@@ -18,7 +18,7 @@ _UPDATE = ("forward", "backward", "optimizer")
 
 
 def make_model(size: Size, folder: Path) -> dict[str, float]:
-    """Write a model of the size with random weights to `folder`, for later sections; no figures."""
+    """Write a model with random weights to `folder`, for later sections; return no figures."""
     build_model(size, folder)
     return {}
 
@@ -26,7 +26,8 @@ def make_model(size: Size, folder: Path) -> dict[str, float]:
 def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
     """Return the time, the tokens per second, the peak memory and the memory budgets of our step.
 
-    No other trainer runs. A memory budget is below 1 if memory was short.
+    No other trainer runs meanwhile. A memory budget is the share of the work that fits into memory
+    at once: 1 if all of it does.
     """
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -50,9 +51,9 @@ def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return time and peak memory of both trainers' steps, made by turns.
+    """Return time and peak memory of our steps and trl's, while the two trainers take turns.
 
-    Raises IsolatedProcessError, which names the trainer, if one fails.
+    Raises IsolatedProcessError, with the trainer's name in its message, if a trainer fails.
     """
     found = compare(size, model=model, device=device, max_foreign_share=_MAX_FOREIGN_SHARE)
     return {

@@ -1,1 +1,1 @@
-"""The time from the Join page to a new node's first score."""
+"""Benchmark of the time from the Join page to a new node's first score."""

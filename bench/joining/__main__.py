@@ -22,7 +22,7 @@ from bench.report import write_results
 
 
 def main(argv: Sequence[str]) -> int:
-    """Try all lines, or those given by --only; print and write the figures of each."""
+    """Try all installation commands, or those given by --only; print and write their figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=LINES)
     parser.add_argument("--torch-cpu", type=Path)

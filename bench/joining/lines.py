@@ -1,4 +1,4 @@
-"""The demo that a newcomer joins, and one try of each installation line of its Join page."""
+"""The demo that a newcomer joins, and a trial of one installation command of its Join page."""
 
 import tempfile
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ LINES = [f"{build}-{tool}" for build in BUILDS for tool in TOOLS]
 
 @contextmanager
 def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
-    """Run a demo and yield it once it offers the client.
+    """Run a demo, and yield it once the client can be installed from it.
 
-    With `torch_cpu` it also offers PyTorch from that folder.
+    If `torch_cpu` is given, the demo offers PyTorch's CPU build from that folder.
     """
     with ExitStack() as stack:
         index = stack.enter_context(serving_torch(torch_cpu)) if torch_cpu else None
@@ -61,10 +61,11 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 
 def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
-    """Install with a line of the page, then run `doctor` and `join`.
+    """Install with the Join page's command `line`, such as `cpu-uv`; then run `doctor` and `join`.
 
-    Returns the figures of `Newcomer.install` and `Newcomer.join`. Downloads from this machine do
-    not pass the counting proxy, so the size of the wheels in `torch_cpu` is added to `download`.
+    Returns the figures of `Newcomer.install` and `Newcomer.join`. Wheels in `torch_cpu` are
+    downloaded from this machine, past the proxy that counts bytes. So their size is added to
+    `download` if `line` installs the CPU build.
     """
     url = f"http://{HOST}:{site.port}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:

@@ -1,4 +1,4 @@
-"""A new participant: an empty home directory with Python, uv and pipx, and no compiler."""
+"""A simulated new participant: an empty home directory with Python, uv and pipx, no compiler."""
 
 import html
 import json
@@ -48,7 +48,10 @@ class Newcomer:
         }
 
     def read_line(self, name: str) -> str:
-        """Return the line with the HTML id `name` from the Join page. Raises LookupError."""
+        """Return the command with the HTML id `name` from the Join page.
+
+        Raises LookupError if the page has none.
+        """
         with urllib.request.urlopen(f"{self.site}/join/", timeout=_REQUEST_TIMEOUT_S) as answer:
             page = answer.read().decode()
         found = re.search(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
@@ -57,9 +60,9 @@ class Newcomer:
         return html.unescape(found[1])
 
     def run(self, line: str, **also: str) -> str:
-        """Run a line in a shell and return its output. Raises CalledProcessError if it fails.
+        """Run a command in a shell and return its output. Raises CalledProcessError if it fails.
 
-        `also` are further environment variables.
+        `also` are environment variables to add.
         """
         shell = ["/bin/sh", "-euc", line]
         environment = self._environment | also
@@ -68,10 +71,10 @@ class Newcomer:
         ).stdout
 
     def install(self, name: str) -> dict[str, float]:
-        """Run the page's installation line `name`, such as `cpu-uv`, and return what it took.
+        """Run the Join page's installation command `name`, such as `cpu-uv`; return its cost.
 
-        The figures are the bytes downloaded (`download`), those on disk (`disk`), the part of these
-        that is in caches (`caches`), and `seconds`.
+        The cost is the bytes downloaded (`download`), the bytes on disk afterwards (`disk`), the
+        part of these in caches (`caches`), and the time in `seconds`.
         """
         line = self.read_line(f"install-{name}")
         with counting_proxy() as proxy:
@@ -86,11 +89,11 @@ class Newcomer:
         }
 
     def join(self) -> dict[str, float]:
-        """Run the page's line that joins without an account, until the node has a score.
+        """Run the Join page's command for joining without an account, until the node has a score.
 
-        Returns the seconds from its start to the first published rollout, and to the first score.
-        Raises TimeoutError with the log if the client ends, or takes longer than ten minutes to the
-        first rollout or from there to the score.
+        Returns the seconds from the command's start to the first published rollout, and to the
+        first score. Raises TimeoutError with the log if the client ends, if the first rollout takes
+        more than ten minutes, or if the first score takes more than ten minutes after that.
         """
         line = self.read_line("join-anonymous")
         began = time.monotonic()
@@ -114,7 +117,7 @@ class Newcomer:
         return self.home / "join.log"
 
     def _read_figures(self) -> dict[str, Any] | None:
-        """Return the node's entry in the read API; None until the client has printed its name."""
+        """Return the node's entry in the read API; None until the client prints the node's name."""
         named = _NAMED.search(self._log.read_text())
         if named is None:
             return None
@@ -126,7 +129,11 @@ class Newcomer:
     def _wait_until(
         self, condition: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
     ) -> float:
-        """Wait until the node's entry fulfils `condition`; return the `time.monotonic()` then."""
+        """Wait until the node's entry in the read API meets `condition`; return when that was.
+
+        The returned time is in seconds of `time.monotonic()`. Raises TimeoutError with the log
+        after ten minutes, or if `client` ends.
+        """
         deadline = time.monotonic() + _SCORE_TIMEOUT_S
         while time.monotonic() < deadline and client.poll() is None:
             figures = self._read_figures()

@@ -9,7 +9,7 @@ _CHUNK = 1 << 16
 
 
 class CountingProxy:
-    """Serves CONNECT requests (RFC 9110, 9.3.6); `received` counts the bytes from the servers."""
+    """A proxy for CONNECT requests (RFC 9110, 9.3.6); `received` counts bytes from the servers."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -49,7 +49,7 @@ class CountingProxy:
             self._open.discard(to)
 
     async def hang_up(self, server: asyncio.Server) -> None:
-        """Close all open connections: unclosed sockets cause warnings, which fail tests."""
+        """Close `server` and all connections; open sockets would cause warnings that fail tests."""
         server.close()
         for writer in self._open:
             writer.close()

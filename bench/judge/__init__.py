@@ -1,1 +1,1 @@
-"""A judge round of a thousand nodes: received, graded, closed and ranked."""
+"""Benchmark of a judge round of a thousand nodes, from the answers to the ranks."""

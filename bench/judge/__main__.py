@@ -1,7 +1,7 @@
 """`make bench-judge`: how fast a round of a thousand nodes is received, graded, closed and ranked.
 
-The site is started as by `make up`. The simulated nodes share the machine with it, so the figures
-include their load.
+The site is started as by `make up`. The simulated nodes run on the same machine, so they slow the
+measured site.
 """
 
 import sys

@@ -26,7 +26,7 @@ from swarm_record.keys import make_key, public_key_of, sign
 
 @dataclass
 class CrowdNode:
-    """One connected node; `number` is its index, `key` its signing key, `name` its name."""
+    """One connected node; `number` is its index in the crowd, `key` its signing key."""
 
     connection: ClientConnection
     number: int
@@ -44,7 +44,7 @@ class CrowdNode:
     def answer_all(self) -> None:
         """Write a signed answer to each offered question.
 
-        Not timed, because real nodes do it on their own machines.
+        Writing is not timed, because real nodes write their answers on their own machines.
         """
         assert self.offered is not None
         questions = enumerate(self.offered.questions, start=1)
@@ -64,7 +64,7 @@ class CrowdNode:
     def _answer(
         self, position: int, question: OfferedQuestion, offered: QuestionsOffered
     ) -> AnswerText:
-        """Return a signed answer that is about as long as a small model's."""
+        """Return a signed answer about as long as those of a small model."""
         thought = f"Let me think about question {position} step by step. " * 4
         text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
         entry = AnswerEntry(self.name, position, question.id, hash_text(text))
@@ -102,10 +102,10 @@ async def await_opening(member: CrowdNode, number: int) -> None:
 
 @dataclass(frozen=True)
 class RoundTimes:
-    """How long all nodes together took for a round, and the number of accepted answers.
+    """The times of a round with all nodes, and the number of `accepted` answers.
 
-    `offering_s` are the seconds from the first request until the last node had its questions,
-    `receiving_s` those from the first submission until the last node had its receipt.
+    `offering_s` is the time in seconds from the first request until the last node had its
+    questions, `receiving_s` the time from the first submission until the last node had its receipt.
     """
 
     offering_s: float
@@ -114,7 +114,7 @@ class RoundTimes:
 
 
 async def answer_round(members: Sequence[CrowdNode], number: int) -> RoundTimes:
-    """Let all nodes take their seats in round `number` at once, and then submit at once."""
+    """Let all nodes take seats in round `number` at once, then submit at once; return the times."""
     start = time.perf_counter()
     await asyncio.gather(*(member.request_questions(number) for member in members))
     seated = time.perf_counter()

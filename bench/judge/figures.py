@@ -1,4 +1,4 @@
-"""The judge's figures, measured on a running site; needs its settings in the environment."""
+"""The judge's figures, measured on a running site; needs the site's settings in the environment."""
 
 import asyncio
 import time
@@ -26,9 +26,9 @@ _CLOSE_TIMEOUT_S = 120.0
 
 
 def measure_judge(socket: str) -> dict[str, float]:
-    """Return all figures of the judge, by name, and print each part. Ends running seasons first.
+    """Return all figures of the judge by name, and print them. Ends running seasons first.
 
-    `socket` is the URL of the site's node socket.
+    `socket` is the URL of the socket that nodes connect to.
     """
     end_running_season()
     return {**measure_round(socket), **measure_graders(), **measure_refreshes()}
@@ -38,7 +38,10 @@ def measure_judge(socket: str) -> dict[str, float]:
 
 
 def measure_round(socket: str) -> dict[str, float]:
-    """Let NODES nodes submit at once, wait until they are ranked, and return the figures."""
+    """Let NODES nodes submit at once and wait until they are ranked.
+
+    Returns the seconds to close and rank the round, and the answers and seats per second.
+    """
     season = Season.objects.create(
         name="bench",
         tasks=msgspec.to_builtins(list(STARTER_TASKS)),
@@ -108,7 +111,7 @@ def _print_round(times: RoundTimes, close_s: float) -> None:
 
 
 def measure_graders() -> dict[str, float]:
-    """Compare the sandboxed verifier with the bare scorer on the same answers."""
+    """Return how fast the sandboxed verifier and the bare scorer grade the same answers."""
     figures = measure_grading()
     scorers = (
         ("bare, in this process, one core", figures.bare_per_s, 1.0),
@@ -130,8 +133,8 @@ def measure_graders() -> dict[str, float]:
 def measure_refreshes() -> dict[str, float]:
     """Time the leaderboard's refresh after one more round, for four sizes of history.
 
-    Returns the seconds in the database by name, and for the last size, which has a target, also
-    those in total.
+    Returns the seconds spent in the database for each size. For the last size, which has a target,
+    the total seconds are also returned.
     """
     figures, rows = {}, []
     for nodes, rounds in ((1_000, 1), (1_000, 10), (1_000, 100), (10_000, 10)):

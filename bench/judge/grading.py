@@ -1,8 +1,8 @@
-"""Compare the grading rate of the verifier child with that of the bare scorer in this process.
+"""Compare the grading rates of the verifier and of the bare scorer.
 
-The bare scorer calls reasoning-gym directly, without allow-list, child or deadline. Both grade the
-same answers and must agree on every one. They take turns, so that other load of the machine affects
-both.
+The verifier grades in a sandboxed child process, or in a pool of children. The bare scorer calls
+reasoning-gym in this process, without allow-list, child or deadline. All grade the same answers
+and must agree on every one. They take turns, so that other load of the machine affects all.
 """
 
 import os
@@ -40,7 +40,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Quiz:
-    """A question with its answers; `dataset` and `entry` are the library's, for the bare scorer."""
+    """A question with answers; `dataset` and `entry` are reasoning-gym's, for the bare scorer."""
 
     spec: TaskSpec
     texts: list[str]
@@ -50,12 +50,12 @@ class Quiz:
 
 @dataclass(frozen=True)
 class GradingFigures:
-    """Grading rates in answers per second, medians over the turns.
+    """Grading rates in answers per second, medians over TURNS turns.
 
-    `bare_per_s` is the bare scorer's rate on one core. `child_per_s` is that of one child, which
-    shares this core with its parent, and `ratio` is the child's rate divided by the bare scorer's.
-    `pool_per_s` is the rate of POOL_SIZE children on all cores, and `pool_ratio` this rate divided
-    by the bare scorer's.
+    `bare_per_s` is the bare scorer's rate on one core. `child_per_s` is the rate of one verifier
+    child, which shares this core with its parent, and `ratio` is `child_per_s` / `bare_per_s`.
+    `pool_per_s` is the rate of POOL_SIZE children on all cores, and `pool_ratio` is
+    `pool_per_s` / `bare_per_s`.
     """
 
     bare_per_s: float
@@ -66,9 +66,10 @@ class GradingFigures:
 
 
 def measure_grading() -> GradingFigures:
-    """Grade ANSWERS_EACH answers to each of QUESTIONS questions of the starter mix.
+    """Measure how fast three graders grade ANSWERS_EACH answers to each of QUESTIONS questions.
 
-    All three graders do so in each of TURNS turns. Raises RuntimeError when they do not agree.
+    The graders are the bare scorer, one verifier child, and a pool of POOL_SIZE children. Raises
+    RuntimeError if they disagree on an answer.
     """
     cores = os.sched_getaffinity(0)
     with VerifierPool(POOL_SIZE) as pool, _pinned({max(cores)}), Verifier() as verifier:
@@ -96,7 +97,7 @@ def measure_grading() -> GradingFigures:
 
 
 def _take_turn(sides: Sequence[tuple[Callable[[], Scores], set[int]]]) -> list[float]:
-    """Let each side grade once, limited to its cores; return the seconds that each took."""
+    """Let each grader, given with its CPU cores, grade once; return the seconds that each took."""
     seconds = []
     for grade, cores in sides:
         with _pinned(cores):
@@ -108,7 +109,7 @@ def _take_turn(sides: Sequence[tuple[Callable[[], Scores], set[int]]]) -> list[f
 
 @contextmanager
 def _pinned(cores: set[int]) -> Iterator[None]:
-    """Run this process, and the children that it starts in the block, on these cores only."""
+    """In the block, limit this process and the children that it starts to these CPU cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -137,7 +138,10 @@ def _grade(verifier: AnyVerifier, quizzes: Sequence[Quiz]) -> Scores:
 
 
 def _make_quizzes(verifier: Verifier) -> list[Quiz]:
-    """Return questions of the judge's keyspace part with answers, from each dataset in turn."""
+    """Return QUESTIONS questions with answers, from each starter dataset in turn.
+
+    The questions are from the judge's part of the keyspace, like those of a round.
+    """
     quizzes = []
     for place in range(QUESTIONS):
         task = STARTER_TASKS[place % len(STARTER_TASKS)]
@@ -158,10 +162,10 @@ def _make_quizzes(verifier: Verifier) -> list[Quiz]:
 
 
 def _make_text(right: str, rng: random.Random) -> str:
-    """Return a completion as a small model writes it; `right` is the right answer.
+    """Return a random completion like a small model's; `right` is the right answer.
 
-    Of ten, one has no answer, four the right one, one the right one in a sentence, and four a
-    mostly wrong one.
+    The completion has no answer (10 % of cases), the right answer (40 %), the right answer in a
+    sentence (10 %), or a shuffled answer, which is seldom right (40 %).
     """
     thoughts = " ".join(rng.choices(_THOUGHTS, k=rng.randrange(9)))
     kind = rng.random()

@@ -1,6 +1,6 @@
 """Measure the leaderboard's refresh after one more round of a season with a long history.
 
-The history is written by COPY.
+The season's seats and answers are written with PostgreSQL's COPY.
 """
 
 import time
@@ -39,7 +39,7 @@ _ANSWER_COLUMNS = [
 
 @dataclass(frozen=True)
 class Refresh:
-    """One refresh: the number of answers in the season, seconds in the database, and in total."""
+    """One refresh: the answers in the season, the seconds in the database and the total seconds."""
 
     answers: int
     database_s: float
@@ -47,9 +47,9 @@ class Refresh:
 
 
 class Stopwatch:
-    """Adds up the seconds of database calls, for `connection.execute_wrapper`.
+    """A wrapper for `connection.execute_wrapper` that adds up the seconds of database calls.
 
-    For COPY, they include the formatting of the rows.
+    The time of a COPY includes the formatting of its rows.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Stopwatch:
 def measure_refresh(*, nodes: int, rounds: int, questions: int) -> Refresh:
     """Fill a season with `rounds` rounds, and time the refresh that adds the last one.
 
-    The standings already contain the earlier rounds.
+    When it starts, the standings contain all earlier rounds.
     """
     season = Season.objects.create(
         name=f"history {next(_names)}",
@@ -129,7 +129,7 @@ def _add_round(
 ) -> None:
     """Write a closed round with its questions, seats, answers and scores.
 
-    `ability` (nodes,) is the chance of each node to solve a question.
+    `ability` (nodes,) is each node's probability of solving a question.
     """
     judge_round = _make_round(season, closed_at=closed_at)
     asked = _ask(judge_round, questions)
@@ -173,7 +173,10 @@ def _ask(judge_round: Round, questions: int) -> list[Question]:
 def _answers(
     asked: list[Question], nodes: list[int], solved: Any, *, at: datetime
 ) -> Iterator[tuple[object, ...]]:
-    """Yield rows of _ANSWER_COLUMNS, one per node and question; `solved` is (nodes, questions)."""
+    """Yield a row of _ANSWER_COLUMNS for each node and question.
+
+    `solved` (nodes, questions) is true where the node solved the question.
+    """
     for node, row in zip(nodes, solved, strict=True):
         for question, right in zip(asked, row, strict=True):
             verdict = "right" if right else "wrong"

@@ -1,1 +1,1 @@
-"""A training step of a node beside trl's, in time and memory, and the cost of joining a swarm."""
+"""Benchmark of a node's training step against trl's, and of the cost of joining a swarm."""

@@ -1,9 +1,9 @@
 """`make bench-node`: compare our training step with trl's GRPOTrainer, in time and memory.
 
-Both train the same model on the same questions with the same rewards, by turns in one run, each in
-its own process. `python -m bench.node small` measures one size. A run of all sizes also measures
-how much longer a step takes on a node that has joined a swarm than on one alone, and writes the
-results.
+Both train the same model on the same questions with the same rewards. They take turns in one run,
+each in its own process. `python -m bench.node small` measures one size. A run of all sizes also
+measures how much longer a step takes on a node that has joined a swarm than on one alone, and
+writes the results.
 """
 
 import os
@@ -51,7 +51,7 @@ def main(names: list[str]) -> int:
 
 
 def compare_on_cpu(size: Size) -> TrainerComparison:
-    """Compare both trainers on the CPU in quiet turns, with a model with random weights."""
+    """Compare our trainer with trl's on the CPU, with a model that has random weights."""
     with tempfile.TemporaryDirectory() as folder:
         model = build_model(size, Path(folder) / "model")
         return compare(size, model=model, device="cpu", max_foreign_share=QUIET_SHARE)

@@ -1,4 +1,4 @@
-"""Compare our step with trl's, made by turns on the same model, and print the comparison."""
+"""Compare our trainer's steps with trl's on the same model, and print the comparison."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
 @dataclass(frozen=True)
 class TrainerComparison:
-    """Both trainers at one size: median seconds per step over quiet turns, and peak memory.
+    """Our trainer and trl's at one size: seconds per step and peak memory in bytes.
 
-    `parts` are the mean seconds of the parts of our step. `floor_s` is the least time that its
-    matrix products can take.
+    `ours_s` and `trl_s` are medians over the quiet turns (see `compare`), and `parts` are means of
+    the parts of our step. `floor_s` is the least time that the step's matrix products can take.
     """
 
     ours_s: float
@@ -41,11 +41,11 @@ class TrainerComparison:
 
 
 def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -> TrainerComparison:
-    """Let both trainers make steps by turns, each in its own process, and compare them.
+    """Compare our trainer with trl's, which take turns, each in its own process.
 
-    A turn is quiet, and counts, if other processes used at most `max_foreign_share` of the
-    machine's CPU time during it. Raises IsolatedProcessError if a trainer fails, and RuntimeError
-    if there was no quiet turn.
+    A turn is quiet if other processes use at most the fraction `max_foreign_share` of the machine's
+    CPU time while it runs. Our turn and trl's count only if both are quiet. Raises
+    IsolatedProcessError if a trainer fails, and RuntimeError if no pair of turns was quiet.
     """
     with (
         trainer_process("bench.node.trl:run_trl", size, model, device) as trl,
@@ -66,7 +66,7 @@ def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -
 
 
 def ratio_targets(sizes: Iterable[str]) -> list[Target]:
-    """Return the targets for our time and memory relative to trl's at these sizes."""
+    """Return the targets for our time and memory divided by trl's, for sizes given by name."""
     return [
         Target(f"{figure}_vs_trl_{size}", f"{words} : trl's, {size}", "", bound)
         for figure, words, bound in (
@@ -78,7 +78,11 @@ def ratio_targets(sizes: Iterable[str]) -> list[Target]:
 
 
 def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) -> list[list[Turn]]:
-    """Return the quiet turns of each side: `size.turns`, or fewer after PATIENCE times as many."""
+    """Let the trainers take turns, and return each trainer's quiet turns.
+
+    A turn is kept only if the other trainer's turn beside it is quiet too. The trainers stop after
+    `size.turns` kept turns each, or after PATIENCE times as many turns in all.
+    """
     for side in sides:
         side.await_ready()
     for side in sides:

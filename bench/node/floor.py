@@ -13,7 +13,7 @@ _REPEATS = 7
 
 
 def floor_seconds(size: Size, device: str) -> float:
-    """Return the seconds of a step's matrix products alone, at the rates that are measured here.
+    """Return how many seconds a step's matrix products alone take, at rates measured on `device`.
 
     Each prompt is processed once in sampling and once in the update. A backward pass counts as two
     forward passes.
@@ -29,14 +29,14 @@ def floor_seconds(size: Size, device: str) -> float:
 
 
 def _weights(size: Size) -> int:
-    """Return the number of parameters that each token is multiplied with, without the head."""
+    """Return the number of weights in the layers' matrices, without embedding and head."""
     head_width = size.hidden_size // size.heads
     attention = 2 * size.hidden_size * (size.hidden_size + size.key_value_heads * head_width)
     return size.layers * (attention + 3 * size.hidden_size * size.intermediate_size)
 
 
 def _rate(size: Size, rows: int, device: str) -> float:
-    """Return the measured rate of a matrix product with `rows` rows, in operations per second."""
+    """Measure a matrix product whose left factor has `rows` rows; return operations per second."""
     dtype = torch.bfloat16 if size.precision == "bf16" else torch.float32
     left = torch.randn(rows, size.hidden_size, dtype=dtype, device=device)
     right = torch.randn(size.intermediate_size, size.hidden_size, dtype=dtype, device=device)

@@ -42,7 +42,7 @@ def build_model(size: Size, folder: Path) -> Path:
 
 
 def _build_tokenizer() -> PreTrainedTokenizerBase:
-    """Return a tokenizer with a token for each word of the prompts, like that of a real model."""
+    """Return a tokenizer with a token for each word of the prompts, so that prompts are short."""
     tokenizer = build_tokenizer()
     words = sorted(set(re.findall(r" ?[A-Za-z]{2,}", " ".join([SYSTEM_PROMPT, *PHRASES]))))
     tokenizer.add_tokens([AddedToken(word, normalized=False) for word in words])

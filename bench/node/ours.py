@@ -1,4 +1,4 @@
-"""Our trainer's side of `make bench-node`."""
+"""Our trainer as run by `make bench-node`, which compares it with trl's."""
 
 from collections import Counter
 from multiprocessing.connection import Connection
@@ -30,7 +30,7 @@ def run_ours(connection: Connection, size: Size, model: Path, device: str) -> No
 
 
 def make_turn(trainer: Trainer, size: Size) -> Turn:
-    """Make the steps of a turn, and return their mean times and the peak memory."""
+    """Make the steps of one turn, and return their mean times, tokens and the peak memory."""
     device = trainer.policy.device
     clock, parts, tokens = clock_of(device), Counter[str](), 0
     start = clock()
@@ -44,12 +44,15 @@ def make_turn(trainer: Trainer, size: Size) -> Turn:
 
 
 def bench_config(size: Size) -> TrainConfig:
-    """Return the defaults of a node alone, with trl's learning rate and the size's precision."""
+    """Return a node's default settings for training alone, with trl's learning rate.
+
+    The precision is that of the size.
+    """
     return TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision)
 
 
 def make_trainer(size: Size, *, policy: Policy, verifier: Verifier, config: TrainConfig) -> Trainer:
-    """Return a trainer without exchange whose steps have the number of prompts of the size."""
+    """Return a trainer that shares no rollouts and trains on `size.prompts` questions per step."""
     return Trainer(
         policy=policy,
         verifier=verifier,

@@ -1,4 +1,4 @@
-"""Trainers in separate processes that make their steps by turns."""
+"""Trainers that run in separate processes and take turns to make training steps."""
 
 import time
 from collections.abc import Iterator
@@ -28,8 +28,9 @@ _TURN_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class Turn:
-    """The steps of one turn: mean seconds of a step and of its parts, and the peak memory so far.
+    """The steps of one turn: mean seconds of a step and of its parts, and the peak memory.
 
+    `peak_bytes` covers the earlier turns too.
     `tokens` is the mean number of tokens sampled in a step, 0 if the trainer does not report it.
     `foreign_share` is the share of all cores' time that other processes used during the turn.
     """
@@ -43,17 +44,20 @@ class Turn:
 
 @dataclass(frozen=True)
 class TrainerProcess:
-    """A trainer's process; `run` names its function, MODULE:FUNCTION."""
+    """A trainer's process; `run` is the function that it runs, as MODULE:FUNCTION."""
 
     run: str
     process: IsolatedProcess
 
     def await_ready(self) -> None:
-        """Wait until the trainer is loaded. Raises IsolatedProcessError."""
+        """Wait until the trainer is loaded. Raises IsolatedProcessError if loading fails."""
         self._receive(within_s=_START_TIMEOUT_S)
 
     def take_turn(self) -> Turn:
-        """Let the trainer make the steps of a turn. Raises IsolatedProcessError."""
+        """Let the trainer make the steps of one turn, and return their figures.
+
+        Raises IsolatedProcessError if the trainer fails.
+        """
         before = _Load.of(self.process)
         self.process.send("go")
         turn: Turn = self._receive(within_s=_TURN_TIMEOUT_S)
@@ -68,18 +72,18 @@ class TrainerProcess:
 
 @contextmanager
 def trainer_process(run: str, size: Size, model: Path, device: str) -> Iterator[TrainerProcess]:
-    """Run the trainer MODULE:FUNCTION in its own process until the block ends."""
+    """Run the trainer `run`, given as MODULE:FUNCTION, in a process until the block ends."""
     with isolated_process(run, size, model, device) as process:
         yield TrainerProcess(run, process)
 
 
 def await_start(connection: Connection) -> bool:
-    """In a trainer's process: wait for the start of the next turn. False means that it must end."""
+    """In a trainer's process: wait for the next turn. Return False if the process must end."""
     return bool(receive_message(connection) == "go")
 
 
 def peak_memory(device: torch.device = _CPU) -> int:
-    """Return the peak memory of this process in bytes: of tensors on a GPU, resident on a CPU."""
+    """Return this process's peak memory in bytes: torch tensors on a GPU, resident set on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status").read_text()
@@ -89,9 +93,9 @@ def peak_memory(device: torch.device = _CPU) -> int:
 
 @dataclass(frozen=True)
 class _Load:
-    """CPU seconds so far, of all processes and of a trainer (`own`) with its children.
+    """CPU seconds used so far by `all_processes`, and by a trainer with its children (`own`).
 
-    `clock` is the time of the reading.
+    `clock` is the time of the reading, in seconds.
     """
 
     clock: float

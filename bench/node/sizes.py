@@ -14,7 +14,9 @@ class Size:
     """A model's shape, and the work to measure.
 
     A step has `prompts` prompts with COMPLETIONS completions of at most `completion_tokens` tokens.
-    `turns` quiet turns of `steps_per_turn` steps count, after `warm_up_turns` that do not.
+    A turn has `steps_per_turn` steps. The first `warm_up_turns` turns are not measured. Then the
+    trainer makes turns until it has made `turns` quiet ones, hardly disturbed by other processes,
+    but at most `max_turns` in all.
     """
 
     name: str
@@ -33,7 +35,7 @@ class Size:
 
     @property
     def max_turns(self) -> int:
-        """The largest number of turns that are made, quiet or not."""
+        """The largest number of turns that a trainer makes, warm-up included, quiet or not."""
         return self.warm_up_turns + PATIENCE * self.turns
 
 
