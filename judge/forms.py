@@ -25,7 +25,7 @@ Data = dict[str, Any]
 
 
 class TaskMixField(forms.JSONField):
-    """A task mix in readable form: one task per line, with the dataset first."""
+    """A form field for a task mix, shown as JSON with one task per line."""
 
     widget = AdminTextareaWidget(attrs={"rows": 8, "wrap": "off", "spellcheck": "false"})
 
@@ -62,10 +62,11 @@ class SamplingField(forms.MultipleChoiceField):
 class SeasonForm(forms.ModelForm[Season]):
     """The admin's form for a season.
 
-    Validation draws a sample question of every task. It refuses the mix if it is invalid, if a
-    sample cannot be drawn, or if a dataset does not last for `Season.rounds_to_ask` rounds. It
-    stores the samples in `samples`, and for how many rounds each dataset lasts in `lasting`. Fields
-    that are frozen (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
+    Validation draws a sample question of every task and stores these in `samples`. It estimates for
+    how many rounds each dataset has questions, and stores this in `lasting`. A mix is refused if it
+    is invalid, if a sample cannot be drawn, or if a dataset has too few questions for
+    `Season.rounds_to_ask` rounds. Once the season has started, fields that are frozen
+    (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
     """
 
     samples: tuple[DrawnTask, ...] = ()
@@ -175,7 +176,7 @@ class RoundForm(forms.Form):
     )
 
     def clean_season(self) -> Season:
-        """Refuse a season that is not running."""
+        """Return the season. Raises ValidationError if it is not running."""
         season: Season = self.cleaned_data["season"]
         if season.state != Season.State.RUNNING:
             raise forms.ValidationError(

@@ -38,9 +38,10 @@ class AskedQuestions:
 def read_asked(season: Season) -> AskedQuestions:
     """Return what the season has asked so far.
 
-    Reads only the last round, or all rounds if the last one's rules do not contain the chain.
-    Raises RefusedError ROUND_UNDRAWN while the last round is scheduled and has no questions yet. No
-    other scheduled round of a season can be without questions.
+    Reads only the last round if its rules contain the chain over all earlier rounds, otherwise all
+    rounds. Raises RefusedError ROUND_UNDRAWN while the last round is scheduled and has no questions
+    yet. All earlier rounds that are scheduled have questions, because no round is added after one
+    that has none.
     """
     last = season.rounds.order_by("-number").first()
     if last is None:
@@ -64,7 +65,10 @@ def seen_before(judge_round: Round) -> Seen:
 
 
 def count_seen_before(judge_round: Round) -> int:
-    """Return how many of a round's questions repeat an earlier one of the round or its season."""
+    """Return how many of a round's questions were asked before in its season.
+
+    A question was asked before if it is in a round with a lower number, or earlier in this round.
+    """
     digests = judge_round.digests
     asked = set(seen_before(judge_round)(digests))
     return sum(digest in asked or digest in digests[:i] for i, digest in enumerate(digests))
@@ -72,7 +76,7 @@ def count_seen_before(judge_round: Round) -> int:
 
 @dataclass(frozen=True)
 class AskedRound:
-    """What is public about a round's entry in the chain of asked questions (`swarm_tasks.asked`).
+    """The public part of a round's entry in the chain of asked questions (`swarm_tasks.asked`).
 
     `entry` is a hash of `seal`, which is derived from the round's secret, and of `digests`, the
     digests of its questions. Until the round is closed or void, only `entry` is public: `seal` is

@@ -10,12 +10,12 @@ from swarm_web.nodes.models import Node
 class Flag(models.Model):
     """A suspicious pattern in a node's answers or scores, for the operator to review.
 
-    A flag changes no score: it shows the statistic, and the operator decides. `other` is the node
-    that gave the same wrong answers, null for a jump.
+    A flag changes no score; the operator decides what follows. `other` is the node that gave the
+    same wrong answers, null if the flag is for a score jump.
     """
 
     class Kind(models.TextChoices):
-        """What was found."""
+        """Which pattern was found."""
 
         COPIED = "copied", "wrong answers in common with another node, beyond chance"
         JUMPED = "jumped", "a score far above what its history allows"
@@ -56,7 +56,7 @@ class Ruling(models.Model):
     """An operator's decision with its reason; never edited or deleted."""
 
     class Action(models.TextChoices):
-        """What was decided."""
+        """What the operator decided."""
 
         VOID = "void", "excluded a round from every score"
         RECOMPUTE = "recompute", "regraded a round's answers"

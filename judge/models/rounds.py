@@ -1,6 +1,7 @@
 """Rounds with their sealed questions, the nodes' seats, and their answers.
 
-A column has `db_index=False` if a unique constraint begins with it, or if no query filters by it.
+A column with `db_index=False` needs no index of its own: a unique constraint begins with it, or
+queries do not filter by it alone.
 """
 
 import secrets
@@ -119,9 +120,9 @@ class Round(models.Model):
     def change_phase(self, target: str, **fields: object) -> None:
         """Change the phase, set other `fields` with it, and save.
 
-        The only way a phase changes. The caller's transaction must hold the lock on the row, so
-        that no two workers make the same transition. Raises ValueError for a transition that
-        `judge.engine.TRANSITIONS` does not contain.
+        Only this method changes the phase of a round. The caller's transaction must hold the lock
+        on the row, so that no two workers make the same transition. Raises ValueError for a
+        transition that `judge.engine.TRANSITIONS` does not contain.
         """
         if (Phase(self.phase), Phase(target)) not in TRANSITIONS:
             raise ValueError(f"{self} cannot change from {self.phase} to {target}")
@@ -132,12 +133,12 @@ class Round(models.Model):
 
     @property
     def answer_rules(self) -> AnswerRules:
-        """How answers are read; AnswerRules.EXACT in old rounds, whose rules name none."""
+        """How answers are read; AnswerRules.EXACT if `rules` does not say, as in old rounds."""
         return find_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the round has its questions: with a beacon only once its value is stored."""
+        """Whether the round has its questions; with a beacon, once the beacon's value is stored."""
         return "beacon" not in self.rules or self.beacon is not None
 
     @property
@@ -159,7 +160,7 @@ class Round(models.Model):
 
 
 class Question(models.Model):
-    """One sealed question: nodes see the prompt; the spec is secret until the round closes."""
+    """One sealed question: nodes see the prompt; the task spec is secret until the round closes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="questions")
@@ -182,9 +183,9 @@ class Seat(models.Model):
     """A node's place in a round.
 
     Invited nodes get a seat when the round opens, other nodes when they request the questions. A
-    node is offered the questions when it requests them, unless its seat has `came_late`: then it
-    must wait for the next round, and this round does not wait for it. Offered questions without an
-    answer count as wrong; a node that was never offered any has no score.
+    node is offered the questions when it requests them, unless its seat is marked `came_late`. Such
+    a node must wait for the next round, and this round may end without its answers. Offered
+    questions without an answer count as wrong; a node that was never offered any has no score.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats", db_index=False)
@@ -211,8 +212,8 @@ class Seat(models.Model):
 class Answer(models.Model):
     """A node's first answer to a question; later ones are ignored.
 
-    `score`, in [0, 1], and `solved` are null until it is graded. After that, only a recompute of
-    the round changes them.
+    `score`, in [0, 1], and `solved` are null until the answer is graded. After that, they change
+    only if the round is recomputed.
     """
 
     question = models.ForeignKey(

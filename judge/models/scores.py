@@ -1,9 +1,9 @@
-"""Scores of rounds, and tables derived from them so that no page adds up answers.
+"""Scores of rounds, and tables derived from them so that no page has to add up answers.
 
-`Score`, a node's result in one round, is the only source. `RoundSummary`, `Ledger`, `Standing` and
-`Comparison` are computed from it and can be rebuilt. Ledgers and standings are replaced whole when
-a round closes. They have no index that a unique constraint makes redundant, and no foreign key
-checks, which took half the time of a refresh.
+A `Score` is a node's result in one round. `RoundSummary`, `Ledger`, `Standing` and `Comparison` are
+computed from the scores and can be rebuilt. When a round closes, its nodes' ledgers and whole
+leaderboards are replaced, so these two tables must be fast to write: they have no index that a
+unique constraint makes redundant, and no foreign key checks, which took half the time.
 """
 
 from django.db import models
@@ -101,7 +101,7 @@ class Score(models.Model):
 
 
 class RoundSummary(models.Model):
-    """The statistics of a closed round, its number of seats, and the sums of the cells by arm.
+    """A closed round's statistics and number of seats, and its results by arm and dataset.
 
     The statistics are the attributes of `judge.statistics.summaries.RoundStatistics`. A summary is
     computed from the round's scores and from which nodes are quarantined, and written with the
@@ -143,7 +143,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """A round that the tallies of a window include at present."""
+    """A round whose results are in the ledgers' tallies of a window."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
@@ -161,12 +161,15 @@ class Ledger(models.Model):
     """A node's running totals in a season.
 
     `tallies` maps windows to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: of the
-    window's rounds, the node was scored in k, and missed m that it was invited to. A window with
-    neither is left out. `answered`, `solved` and `scores` are the node's row of the season's stream
-    (`swarm_record.stream`): for each of the season's first questions, `answered` has a bit for
-    whether it counts for the node, and `solved` for whether the node solved it. `scores` has the
-    macro scores of the later rounds (float32, little-endian, NaN for rounds that do not count for
-    the node). `deviations` is the sum of Score.deviation over `deviation_rounds` rounds.
+    window's rounds, the node was scored in k, and missed m that it was invited to. A window in
+    which k and m are 0 is left out. `deviations` is the sum of Score.deviation over
+    `deviation_rounds` rounds.
+
+    `answered`, `solved` and `scores` are the node's row of the season's stream
+    (`swarm_record.stream`). `answered` and `solved` have one bit for each of the season's first
+    questions: whether the question counts for the node, and whether the node solved it. `scores`
+    has the macro scores of the rounds after these questions (float32, little-endian, NaN for rounds
+    that do not count for the node).
     """
 
     season = models.ForeignKey(
@@ -201,11 +204,11 @@ class Standing(models.Model):
     """A node's row of the leaderboard in one window.
 
     It is rewritten when the window's rounds change, and when a node is quarantined or released.
-    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Both are null
-    if `remark` says why the node is not ranked, and in every window except `season`. `place`
-    numbers the window's rows from 1 without gaps, in the order of
-    `swarm_record.board_rows.sort_rows`, so that a page of the leaderboard can start after any place
-    at constant cost.
+    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Only the
+    window `season` has ranks: in other windows both are null, as they are for a node whose `remark`
+    says why it is not ranked. `place` numbers the window's rows from 1 without gaps, in the order
+    of `swarm_record.board_rows.sort_rows`, so that every page of the leaderboard can be read
+    equally fast.
     """
 
     class Remark(models.TextChoices):

@@ -47,7 +47,7 @@ def every_sampling() -> list[str]:
 
 
 def check_sampling(names: object) -> None:
-    """Raise ValidationError unless these are distinct sampling strategies that include `any`."""
+    """Raise ValidationError unless `names` are distinct sampling strategies that include `any`."""
     try:
         preferences = msgspec.convert(names, list[Preference])
     except msgspec.ValidationError:
@@ -279,29 +279,29 @@ class Season(models.Model):
 
     @cached_property
     def choices(self) -> list[TaskChoice]:
-        """The task mix, decoded once per instance because every message of a node needs it."""
+        """The task mix, decoded once per instance because each rollout is checked against it."""
         return msgspec.convert(self.tasks, list[TaskChoice])
 
     @property
     def is_active(self) -> bool:
-        """Whether the season may open rounds."""
+        """Whether the season may open rounds: it is running and not paused."""
         return self.state == self.State.RUNNING and not self.paused
 
     @property
     def rounds_to_ask(self) -> int:
         """For how many rounds the mix must have questions: `planned_rounds`, or a year of rounds.
 
-        A year has one round per cadence, or one per day if rounds are scheduled by hand.
+        A year has a round every `cadence_seconds`, or every day if rounds are scheduled by hand.
         """
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
 
 class CoinBlock(models.Model):
-    """A block of arms drawn by coin in advance for the next nodes of a model.
+    """A block of arms that the coin has drawn in advance for the next nodes with a model.
 
-    `arms` has one arm for each of `size` places; the first `taken` places have nodes, and the
-    others stay secret. Blocks keep the arms of a model balanced, and tell
-    `judge.statistics.randomisation` what else the coin might have drawn.
+    `arms` has one arm for each of `size` places. The first `taken` places have nodes; the arms of
+    the other places stay secret. Blocks keep the arms of a model balanced. They also determine
+    which other assignments the coin might have drawn (`judge.statistics.randomisation`).
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="coin_blocks")
@@ -324,7 +324,7 @@ class Enrolment(models.Model):
 
     `block` and `place` locate the arm that the coin drew for the node. They are kept if the owner
     later makes the node `base`, so that it gets the same arm if it stops being `base`. They are
-    null if no coin was flipped for the node, or if that was before blocks existed.
+    null if no coin was flipped for the node, or if it was flipped before blocks existed.
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="enrolments")

@@ -1,1 +1,1 @@
-"""Reads of the judge, by subject: seasons, rounds, scores, and the public record."""
+"""The judge's read-only queries, by subject: seasons, rounds, scores, and the public record."""

@@ -1,4 +1,4 @@
-"""The public record of a round: its answers as the Merkle tree has them, and its results."""
+"""The public record of a round: its answers as entries of the Merkle tree, and its results."""
 
 from django.db.models import F, Func, TextField
 
@@ -19,7 +19,7 @@ class _TextHash(Func):
 
 
 def read_entries(judge_round: Round) -> list[AnswerEntry]:
-    """Return all answers of a round as entries of its Merkle tree, in any order."""
+    """Return all answers of a round as entries of its Merkle tree, in no particular order."""
     rows = Answer.objects.filter(question__round=judge_round).values_list(
         "node__name",
         "question__position",

@@ -66,7 +66,10 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
 
 
 def listed_rounds(season: Season | None) -> QuerySet[Round]:
-    """Return the rounds of a season (None: of all), newest first, with season and summary."""
+    """Return the rounds of a season, or of all seasons if it is None, newest first.
+
+    Each round's season and summary are loaded with it.
+    """
     rounds = Round.objects.select_related("season", "summary").order_by("-number")
     return rounds.filter(season=season) if season else rounds
 
@@ -93,7 +96,10 @@ def rounds_with_turnout() -> QuerySet[Round]:
 
 
 def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
-    """Count the rows of a round in a subquery: joins with two tables would multiply their rows."""
+    """Return an expression for how many of these rows a round has.
+
+    It is a subquery, because joins with both tables would multiply the rows.
+    """
     counted = rows.order_by().values("round").annotate(count=Count("pk")).values("count")
     return Coalesce(Subquery(counted), 0)
 
@@ -101,8 +107,9 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers without a verdict in rounds that are open or being scored.
 
-    In a closed round, postponed answers time out, and others without a verdict get one only if the
-    round is recomputed. In a void round they stay without one.
+    They include postponed answers. When the round closes, postponed answers time out; other
+    answers without a verdict then get one only if the round is recomputed. In a void round, answers
+    without a verdict never get one.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)

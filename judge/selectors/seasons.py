@@ -30,16 +30,16 @@ def shown_season() -> Season | None:
 
 
 def started_seasons() -> QuerySet[Season]:
-    """Return the seasons that run or ran, newest first."""
+    """Return the seasons that have started, newest first."""
     return Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at", "-pk")
 
 
 def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose standings may have to change.
 
-    These are the running season, seasons with a round that closed within 8 days (the longest
-    window of a fixed length has 7), and seasons with a closed round that the ledgers do not
-    contain, for example after an update of the site.
+    These are the running season, seasons with a round that closed within the last 8 days (it may
+    have to leave the window `7d`), and seasons with a closed round that the ledgers do not include,
+    for example after an update of the site.
     """
     recent = Q(closed_at__gt=now - timedelta(days=8))
     counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
@@ -69,9 +69,9 @@ def describe_season(season: Season) -> SeasonInfo:
 
 
 def coin_share(season: Season) -> tuple[int, int]:
-    """Return how many nodes of a season had their arm drawn by coin, and how many it has.
+    """Return two counts of a season's nodes: those whose arm was drawn by coin, and all nodes.
 
-    Nodes of the arm `base` do not count.
+    Nodes of the arm `base` are left out of both.
     """
     enrolled = Enrolment.objects.filter(season=season).exclude(arm=Node.Arm.BASE)
     counts = enrolled.aggregate(

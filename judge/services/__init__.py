@@ -1,6 +1,6 @@
-"""Changes of seasons, rounds, answers and scores.
+"""Services that change seasons, rounds, answers and scores.
 
-Functions that change a row lock it and check it again, or use an UPDATE whose WHERE clause still
-has to match, so ticks may repeat and workers may race. Time is an argument: the server's clock
-decides, never a node's.
+A service that changes a row first locks the row and checks its state again, or checks it in the
+WHERE clause of the UPDATE. Ticks may therefore be repeated, and workers may run concurrently. The
+current time is an argument, `now`: it comes from the server's clock, never from a node.
 """

@@ -10,11 +10,11 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send nodes the current round of this round's season, and browsers a doorbell.
+    """Send the current round of this round's season to nodes, and a doorbell to browsers.
 
     Both are sent after the surrounding transaction has committed. The current round is the result
     of `current_round`, or `judge_round` itself if its season has no round that is scheduled, open
-    or being scored. The doorbell says only that something has changed.
+    or being scored. A doorbell (`swarm_web.core.bus`) says only that something has changed.
     """
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(

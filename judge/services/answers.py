@@ -23,9 +23,8 @@ from swarm_web.nodes.models import Node
 def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     """Record that a node was offered an open round's questions, and return the round.
 
-    Raises RefusedError if the round does not exist or accepts no answers now, or if the node came
-    too late: it was not invited, and may not join during the round. It then gets a seat that is
-    marked `came_late`.
+    Raises RefusedError if the round does not exist or accepts no answers now. Also raises it if the
+    node was not invited and must wait for the next round; its seat is then marked `came_late`.
     """
     judge_round = _get_round(number)
     with transaction.atomic():
@@ -50,8 +49,9 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
 def _must_wait(node: Node, judge_round: Round) -> bool:
     """Tell whether a node that was not invited must wait for the next round.
 
-    Once an owner's node has the questions, none of the owner's other nodes may join late.
-    Otherwise the owner could let them join only the rounds that suit them.
+    It must if the season says so, or if another node of its owner was already offered the
+    questions. Otherwise the owner could read the questions first, and let the other nodes join only
+    the rounds that suit them.
     """
     if judge_round.season.late_joiners == Season.LateJoiners.WAIT:
         return True
@@ -73,7 +73,7 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
 
     The lock is shared: nodes that submit concurrently do not wait for each other, only the change
     of phase waits for them. The deadlines are read from the database, because an outage may have
-    extended them. If the judge's clock has not ticked since an outage, the extension is added here.
+    extended them. Until the first tick after an outage has saved this extension, it is added here.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -117,11 +117,11 @@ class Submission:
 
 @dataclass
 class Receipt:
-    """What became of each answer of a submission, by question id.
+    """The outcome of each answer of a submission; answers are identified by question id.
 
-    `accepted` answers were stored now; `duplicate` ones were not, because the question had a stored
-    answer. `signed` is the site's signed receipt for those answers of the submission that are
-    stored with the node's signature, None if there are none.
+    An `accepted` answer was stored now. A `duplicate` was not, because the node already has a
+    stored answer to the question. `signed` is the site's signed receipt for the answers that are
+    stored with the node's signature, None if no answer is.
     """
 
     accepted: list[str] = field(default_factory=list)
@@ -134,9 +134,10 @@ def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | Refus
     """Store answers and return the outcome of each submission, in the order given.
 
     A node's first answer to a question counts; repeats change nothing. An answer is rejected if its
-    question was not offered to the node, if it has a signature that is not the node's, or if it is
-    the first one and arrives after answering has ended. The outcome is a RefusedError for a
-    submission to a round that is unknown or has no questions yet, otherwise a Receipt.
+    question was not offered to the node, if it has a signature that is not the node's, or if it
+    arrives after answering has ended and the node has no stored answer to the question. The outcome
+    is a RefusedError for a submission to a round that is unknown or has no questions yet, otherwise
+    a Receipt.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
@@ -203,10 +204,10 @@ def _sign(
     context: SigningContext,
     stored: Signatures,
 ) -> None:
-    """Set `signed` of receipts to the site's signed receipt.
+    """Set `signed` of each receipt to the site's signed receipt.
 
-    It covers the stored answers that carry their node's signature. Without such answers the receipt
-    is not changed.
+    A signed receipt covers those answers of the submission that are stored with the node's
+    signature. If there are none, `signed` is not set.
     """
     key = None
     for receipt, submission in zip(receipts, submissions, strict=True):
@@ -229,11 +230,11 @@ def _sign(
 def _insert(
     submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
 ) -> defaultdict[int, set[str]]:
-    """Insert answers of nodes that have a seat and were sent the questions.
+    """Insert answers that are not stored yet; return the ids of their questions, by node id.
 
-    Each submission comes with the ids of the questions whose answers may be stored. An answer is
-    skipped if the node has one to the same question already. Returns the question ids of the
-    inserted answers by node id.
+    Each submission comes with the ids of the questions whose answers may be stored. `seats` maps
+    node ids to seats; the answers of a node that has no seat, or was not offered the questions, are
+    skipped. An answer is also skipped if the node already has a stored answer to the question.
     """
     rows = [
         (
@@ -275,7 +276,7 @@ def _insert(
 
 
 def _read_stored(judge_round: Round, nodes: Iterable[int]) -> Signatures:
-    """Return the signatures of all answers that these nodes have stored in the round."""
+    """Return the signatures of these nodes' stored answers in the round, by node and question."""
     stored: Signatures = defaultdict(dict)
     answers = Answer.objects.filter(question__round=judge_round, node__in=list(nodes))
     for node_id, question, signature in answers.values_list("node_id", "question_id", "signature"):
@@ -292,7 +293,7 @@ def _build_receipt(
     stored: Set[str],
     late: str,
 ) -> Receipt:
-    """Sort a submission's answers into a receipt that is not signed yet.
+    """Return the unsigned receipt for a submission's answers.
 
     All sets contain question ids. `stored` has all questions to which the node has a stored answer,
     and `new` those whose answer was just stored. The first answer to a question in `new` is

@@ -23,9 +23,10 @@ _NO_BLOCK = 0
 
 
 def compare_after_round(season: Season, *, now: datetime) -> None:
-    """Compare the arms, unless a stored claim is already as of the last look that was reached.
+    """Compare the arms, unless claims of the newest look are already stored.
 
-    Before the first planned look, the arms are compared after each round, without a test.
+    A look is an evaluation of the test while the season runs (`plan_looks`). Before the first
+    planned look, the arms are compared after each round, without a test.
     """
     looks = _reached_looks(season)
     if looks and Comparison.objects.filter(season=season, claim__look=looks[-1]).exists():
@@ -34,10 +35,10 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 
 
 def compare_season(season: Season, *, now: datetime) -> None:
-    """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
+    """Store the judge's claims about swarm and isolated nodes of each model, at the newest look.
 
-    The claims replace earlier ones; while no round is closed, there are none. Everything is
-    recomputed from the scores of closed rounds, so no look includes a void round.
+    The claims replace earlier ones; while no round is closed, there are none. Every look is
+    recomputed from the scores of closed rounds, so that rounds voided since are left out.
     """
     looks = _reached_looks(season)
     if not looks:
@@ -69,10 +70,10 @@ def _closed_rounds(season: Season) -> QuerySet[Round]:
 
 
 def _reached_looks(season: Season) -> list[int]:
-    """Return the looks, in rounds, that the season has reached.
+    """Return the looks that the season has reached, each as a number of closed rounds.
 
-    Before the first planned look, the list has only the number of closed rounds. Without closed
-    rounds, it is empty.
+    Before the first planned look (`plan_looks`), the list has only the present number of closed
+    rounds. Without closed rounds, it is empty.
     """
     closed = _closed_rounds(season).count()
     planned = [look for look in plan_looks(season.trial_rounds) if look <= closed]
@@ -80,7 +81,7 @@ def _reached_looks(season: Season) -> list[int]:
 
 
 def trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
-    """Return the ledgers of trained nodes that were scored and are not quarantined, by model."""
+    """Return the ledgers of scored nodes by model, without `base` nodes and quarantined nodes."""
     ledgers = Ledger.objects.filter(
         season=season, deviation_rounds__gt=0, node__quarantined=False
     ).exclude(arm=Node.Arm.BASE)
@@ -107,8 +108,7 @@ def read_trials(
 ) -> dict[str, ModelTrial]:
     """Return the trial of each model, with its nodes' results up to each look.
 
-    `by_model` are the ledgers that `trained_ledgers` returns. A look is given as the number of
-    rounds that have closed by then.
+    `by_model` is the result of `trained_ledgers`, and `looks` that of `_reached_looks`.
     """
     data = _read_season(season, looks=looks)
     return {
@@ -120,10 +120,9 @@ def read_trials(
 class _SeasonData:
     """A season's data for the comparison of its arms.
 
-    `closed_at` are the closing times of its rounds, in order. `enrolled` has the enrolments and
-    `paths` the sums of `_read_paths`, both by node id; `earlier` has the means of `_read_earlier`
-    by node id and model. `blocks` has a list for each block of the coin, by its key: whether each
-    place in the block is in the swarm arm.
+    `closed_at` has the closing times of its closed rounds, in order. `enrolled` maps node ids to
+    enrolments. `blocks` maps the id of each CoinBlock to the arms of its places, true for swarm.
+    `paths` is the result of `_read_paths`, and `earlier` that of `_read_earlier`.
     """
 
     closed_at: list[datetime]
@@ -134,7 +133,7 @@ class _SeasonData:
 
 
 def _read_season(season: Season, *, looks: Sequence[int]) -> _SeasonData:
-    """Return a season's data: its nodes' results up to each look, and those of earlier seasons."""
+    """Return a season's data, with results up to each look and results from earlier seasons."""
     closed = list(_closed_rounds(season).order_by("number").values_list("number", "closed_at"))
     blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
     return _SeasonData(
@@ -150,8 +149,8 @@ def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
     """Return sums over each node's rounds up to each look, as arrays [looks, 3] by node id.
 
     The columns are the sum of the node's deviations (`Score.deviation`), the sum of their squares,
-    and the number of rounds with a deviation. `lasts` has the number of the last round of each
-    look.
+    and the number of rounds with a deviation. `lasts` has, for each look, the number of the last
+    round that the look includes.
     """
     paths: defaultdict[int, Floats] = defaultdict(lambda: np.zeros((len(lasts), 3)))
     for look, (before, last) in enumerate(pairwise([-1, *lasts])):
@@ -173,9 +172,10 @@ def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
 
 
 def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
-    """Return the nodes' mean deviations in their newest earlier season, by (node id, model).
+    """Return mean deviations (`Score.deviation`) in earlier seasons, by (node id, model).
 
-    Seasons in which a node has fewer than MIN_ROUNDS deviations are ignored.
+    The nodes are those enrolled in `season`. For each node and model, only the newest earlier
+    season with at least MIN_ROUNDS deviations is used.
     """
     before = Ledger.objects.filter(
         season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
@@ -187,7 +187,7 @@ def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
 
 
 def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> ModelTrial:
-    """Build the trial of one model's nodes; `looks` is the number of looks."""
+    """Return the trial of one model, given its nodes' ledgers and the number of looks."""
     empty = np.zeros((looks, 3))
     paths = np.stack([data.paths.get(each.node_id, empty) for each in ledgers])
     deviations, squares, rounds = paths.transpose(2, 1, 0)
@@ -213,9 +213,10 @@ def _make_trial(ledgers: Sequence[Ledger], data: _SeasonData, *, looks: int) -> 
 
 
 def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
-    """Return how many rounds had closed when the node joined, and its earlier mean deviation.
+    """Return two covariates of a node; an unknown one is 0.
 
-    The latter is from an earlier season (`_read_earlier`). A value that is unknown is 0.
+    The first is how many rounds of the season had closed when the node was enrolled. The second is
+    its mean deviation in an earlier season (`_read_earlier`).
     """
     enrolment = data.enrolled.get(ledger.node_id)
     joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0

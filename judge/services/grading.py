@@ -68,12 +68,12 @@ ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 
 
 def grade_batch(*, verifier: AnyVerifier) -> int:
-    """Grade up to BATCH answers without a verdict.
+    """Grade a batch of answers without a verdict.
 
-    Returns how many were graded, postponed or timed out (`judge.services.patience`). Postponed
-    answers are handled only if no others can be locked: those of closed rounds and of seats over
-    their budget are timed out. If there were none of these, the oldest postponed answer of each
-    seat is graded.
+    Returns how many were graded, postponed or timed out (`judge.services.patience`). The batch has
+    up to BATCH answers that are not postponed. If no such answer can be locked, the postponed
+    answers in closed rounds, and those of seats over their budget, time out. If no answer timed
+    out, the oldest postponed answer of each seat is graded.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
@@ -99,8 +99,9 @@ def _lock_waiting() -> list[_Ungraded]:
     not be generated again come last.
 
     If an answer to a question is not graded by the deadline, the question counts for no node, so
-    questions are graded one after the other. Their order is by the index that the round's secret
-    drew: nodes do not know it, so they cannot choose which questions remain ungraded.
+    questions are graded one after the other. They are ordered by the index in their task spec,
+    which is drawn from the round's secret. Nodes do not know it, so they cannot choose which
+    questions remain ungraded.
     """
     waiting = answers_to_grade().exclude(verdict=POSTPONED)
     drawn = ("question__spec__index", "question_id")
@@ -124,10 +125,11 @@ def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
 
 
 def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
-    """Grade locked answers for up to SLICE_S; postpone those that take more than `text_s` seconds.
+    """Grade locked answers, and return how many were graded or postponed.
 
-    Charges the seats for the time. Returns how many answers were graded or postponed; those that
-    were not started stay as they are.
+    An answer that takes more than `text_s` seconds is postponed, or gets the verdict `timeout` if
+    `text_s` is the verifier's deadline. No answer is started after SLICE_S; those not started stay
+    as they are. The seats are charged for the time.
     """
     if not locked:
         return 0
@@ -141,9 +143,10 @@ def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) ->
 
 
 def _attempt(locked: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
-    """Try to grade the answers by the answer rules of their rounds; return each with its attempt.
+    """Try to grade the answers by the answer rules of their rounds; return each with its `Attempt`.
 
-    Ends after SLICE_S; `text_s` limits the time for one text.
+    No answer is started after SLICE_S, and none may take more than `text_s` seconds. Answers to
+    questions that cannot be generated again are left out.
     """
     until = monotonic() + SLICE_S
     rounds = Round.objects.in_bulk({answer.round for answer in locked})
@@ -167,11 +170,11 @@ def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
 
 
 def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
-    """Grade the answers to all questions together, and return each answer with its attempt.
+    """Grade the answers to all questions together, and return each answer with its `Attempt`.
 
     If a question cannot be generated again, the questions are graded one by one. The answers to
-    such a question are missing from the result; they are marked in the database and tried last from
-    now on.
+    that question are left out of the result, and marked in the database so that later calls try
+    them last.
     """
     try:
         groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
@@ -190,9 +193,9 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
 def _store(graded: list[Graded]) -> int:
     """Write first verdicts and return how many were written; existing verdicts are kept.
 
-    A round that closed meanwhile was scored without these answers, so they get no verdict. A shared
-    lock on the rounds makes a round that is about to close wait for this transaction, and makes
-    this call wait for a round that is closing.
+    Answers in a round that has closed meanwhile get no verdict, because the round was scored
+    without them. A shared lock on the rounds keeps them from closing until this transaction ends;
+    if a round is already closing, this call waits for it.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM judge_round WHERE {_IN_GRADING} FOR SHARE")

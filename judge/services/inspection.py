@@ -49,8 +49,8 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
     """Store flags for the suspicious patterns in a round, and mark the round as inspected.
 
-    A pair of nodes with an open flag for copied answers gets no other one. Also compares the arms
-    of the round's season, unless its claims are already as of the last look that was reached.
+    A pair of nodes with an open flag for copied answers gets no second one. Also compares the arms
+    of the round's season (`compare_after_round`).
     """
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
@@ -63,7 +63,10 @@ def inspect_round(judge_round: Round, *, now: datetime) -> None:
 
 
 def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
-    """Return unsaved flags for pairs that share too many wrong answers and have no open flag."""
+    """Return unsaved flags for the pairs of nodes that `find_copies` finds.
+
+    Pairs that have an open flag for copied answers are left out.
+    """
     findings = find_copies(_wrong_answers(judge_round))
     others = Node.objects.in_bulk([finding.second for finding in findings])
     already_open = set(
@@ -87,7 +90,10 @@ def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
 
 
 def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
-    """Yield the wrong answers of the last COMPARED_ROUNDS closed rounds up to this one."""
+    """Yield the wrong answers in a round and in the closed rounds before it in its season.
+
+    These are at most COMPARED_ROUNDS rounds in total.
+    """
     closed = judge_round.season.rounds.filter(phase=Phase.CLOSED, number__lte=judge_round.number)
     rounds = list(closed.order_by("-number").values_list("pk", flat=True)[:COMPARED_ROUNDS])
     models = dict(Ledger.objects.filter(season=judge_round.season).values_list("node_id", "model"))
@@ -99,7 +105,10 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
 
 
 def _extract(text: str) -> str:
-    """Return the text between the last answer tags; "" without tags, which is never evidence."""
+    """Return the text between the last answer tags, or "", which `find_copies` ignores.
+
+    Only tags in lower case count.
+    """
     # After the last closing tag, the search for each opening tag's end would scan all the rest.
     before, end, _ = text.rpartition("</answer>")
     found = _ANSWER.findall(before + end)

@@ -65,7 +65,7 @@ def recompute_round(
 
     Returns the ruling, or None if the round is not closed. All answers are graded first, then all
     changes are made in one transaction. Raises RefusedError, and changes nothing, if a question
-    cannot be generated again or no verifier child can be used.
+    cannot be generated again or the verifier fails.
     """
     if judge_round.phase != Phase.CLOSED:
         return None
@@ -117,9 +117,10 @@ def _score_table(judge_round: Round) -> dict[int, float | None]:
 def quarantine_node(
     node: Node, *, reason: str, actor: Actor, now: datetime, flag: Flag | None = None
 ) -> bool:
-    """Exclude a node from the ranks, and uphold `flag` if it is open; tell whether either changed.
+    """Exclude a node from the ranks, and uphold `flag` if it is open.
 
-    The node is still judged, and its data stays.
+    Returns False if the node was quarantined before and no flag was upheld. The node is still
+    judged, and its data stays.
     """
     with transaction.atomic():
         changed = _set_quarantined(node, to=True, now=now)
@@ -147,10 +148,10 @@ def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> boo
 
 
 def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
-    """Set or lift a node's quarantine, and return whether this changed anything.
+    """Quarantine a node, or release it if `to` is False; return whether this changed anything.
 
-    If so, the standings and the comparisons of arms of all its seasons are computed again, and the
-    summaries of its rounds are marked as stale.
+    If it did, the standings and the comparisons of arms of all the node's seasons are computed
+    again, and the summaries of the node's rounds are marked as stale.
     """
     if not Node.objects.filter(pk=node.pk, quarantined=not to).update(quarantined=to):
         return False

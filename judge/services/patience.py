@@ -1,10 +1,10 @@
 """Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
 Grading an honest answer takes milliseconds. An answer that takes longer than POSTPONE_AFTER_S is
-postponed until no other answer waits. Once a node's answers in a round have together taken
-POSTPONE_AFTER_S, all its remaining answers are postponed as well. A postponed answer then gets the
-verifier's full deadline. Once the node's answers in the round have together taken BUDGET_S, the
-remaining ones time out.
+postponed: it is graded again when no other answer waits, and may then take as long as the
+verifier's deadline. Once grading a node's answers in a round has taken POSTPONE_AFTER_S in total,
+the node's remaining answers in the round are postponed as well. After BUDGET_S in total, they time
+out.
 """
 
 from collections import defaultdict
@@ -29,7 +29,10 @@ SeatKey = tuple[int, int]
 
 
 def read_costs() -> dict[SeatKey, float]:
-    """Return the seconds of grading spent on each seat of open and scoring rounds, if above 0."""
+    """Return the seconds charged to each seat in rounds that are open or being scored.
+
+    Seats that were charged nothing are left out.
+    """
     waiting = Seat.objects.filter(
         round__phase__in=[Phase.OPEN, Phase.SCORING], grading_seconds__gt=0
     )
@@ -53,14 +56,14 @@ def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
 
 
 def postpone(ids: Iterable[int]) -> int:
-    """Postpone those answers with these ids that wait for a verdict; return how many."""
+    """Postpone the answers with these ids that still wait to be graded; return how many."""
     return answers_to_grade().filter(pk__in=list(ids)).update(verdict=POSTPONED)
 
 
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
-    """Time out the postponed answers of seats that cost BUDGET_S or more; return how many.
+    """Time out the postponed answers of seats that were charged BUDGET_S or more; return how many.
 
-    `costs` are what `read_costs` returns. Must be called in a transaction (`time_out`).
+    `costs` is the result of `read_costs`. Must be called in a transaction.
     """
     return sum(
         time_out(Answer.objects.filter(question__round=round_id, node=node_id))
@@ -70,10 +73,10 @@ def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
 
 
 def time_out(answers: QuerySet[Answer]) -> int:
-    """Give the postponed ones among these answers the verdict "timeout"; return how many.
+    """Give the postponed answers in `answers` the verdict "timeout"; return how many got it.
 
-    Must be called in a transaction. Answers that a worker has locked are skipped: the worker may
-    wait for a round's lock that we hold.
+    Must be called in a transaction. Answers that a worker has locked are skipped, because the
+    worker may be waiting for the lock on a round that this transaction holds.
     """
     postponed = answers.filter(score=None, verdict=POSTPONED)
     unlocked = postponed.select_for_update(skip_locked=True, of=("self",)).values_list(

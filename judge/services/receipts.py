@@ -21,9 +21,9 @@ class Signer:
 
 @dataclass(frozen=True)
 class SigningContext:
-    """What signatures cover besides an answer: its round, and the position of its question.
+    """The data of a round that signatures of its answers, and receipts for them, cover.
 
-    `positions` has the position of each question of the round, by question id.
+    `positions` maps the id of each question of the round to its position.
     """
 
     number: int
@@ -45,10 +45,10 @@ class SigningContext:
 def find_forged(
     context: SigningContext, answers: Sequence[AnswerText], signer: Signer | None
 ) -> set[str]:
-    """Return the ids of questions whose answers have a signature that is not their node's.
+    """Return the ids of questions whose answers have a signature that is not the node's own.
 
-    Without a `signer` the node has no key, so no signature is its own. Unsigned answers, and
-    answers to questions of other rounds, are not among them.
+    If `signer` is None, the node has no key, so every signature is forged. Unsigned answers, and
+    answers to questions of other rounds, are ignored.
     """
     return {
         answer.question

@@ -1,7 +1,7 @@
-"""Adds links to the site's public chain, and signs its head.
+"""Services that add links to the site's public chain, and sign the head of the chain.
 
-A link is added in the transaction whose change it records, as its last step: a site has one chain,
-so the next writer of a link waits until that transaction ends.
+A link is added in the transaction whose change it records, near the end of the transaction: a site
+has only one chain, so every other transaction that adds a link waits until this one ends.
 """
 
 from datetime import UTC, datetime
@@ -44,7 +44,11 @@ def _lock_last(now: datetime) -> ChainLink:
 
 
 def _start_chain(now: datetime) -> ChainLink:
-    """Add the first link: the site's key, the last round before the chain, quarantined nodes."""
+    """Add and return the first link of the chain.
+
+    It contains the site's key, the number of the last closed or void round, and the names of the
+    quarantined nodes.
+    """
     key = _draw_key(now)
     finished = Round.objects.filter(phase__in=[Phase.CLOSED, Phase.VOID])
     last = finished.aggregate(last=Max("number"))["last"] or 0
@@ -71,9 +75,10 @@ def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> 
 
 
 def read_chain_head(*, now: datetime) -> ChainHead:
-    """Return the number and hash of the newest link, signed, and the last restore of a backup.
+    """Return the number and hash of the newest link, with the site's signature.
 
-    Starts the chain if it is empty. `restored` is None if no backup was restored.
+    Starts the chain if it is empty. `restored` describes the last restore of a backup, and is None
+    if no backup was restored.
     """
     with transaction.atomic():
         last = ChainLink.objects.last() or _lock_last(now)
@@ -128,8 +133,9 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
 def record_void(judge_round: Round, *, now: datetime) -> None:
     """Add a link to the chain that says that a round became void.
 
-    If the round's rules name a beacon, the link reveals the round's secret. So an operator who
-    voids rounds until a beacon value suits cannot hide the questions that were avoided.
+    If the round's rules name a beacon, the link reveals the round's secret, from which the
+    questions follow. So an operator who voids rounds until a beacon value suits cannot hide the
+    questions that were avoided.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(
@@ -142,7 +148,7 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_answers(judge_round: Round, *, now: datetime) -> None:
-    """Add the Merkle root over all answers of a round to the chain, and save it in the round.
+    """Add the Merkle root over all answers of a round to the chain, and save it in `judge_round`.
 
     Call it after answering has ended.
     """
@@ -161,10 +167,10 @@ def record_answers(judge_round: Round, *, now: datetime) -> None:
 
 
 def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
-    """Add the Merkle root over a round's scores to the chain, and save it in the round.
+    """Add the Merkle root over a round's results to the chain, and save it in `judge_round`.
 
     `kind` is "closed" or "recomputed". `fields` are further fields of the link: the `secret` of a
-    closed round, the `reason` for recomputing one.
+    closed round, or the `reason` why a round was recomputed.
     """
     lines = read_result_lines(judge_round)
     judge_round.results_root = merkle_root(lines)

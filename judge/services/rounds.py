@@ -1,7 +1,7 @@
-"""Changes the phases of rounds: the engine decides, this module reads the facts and writes.
+"""Services that change the phases of rounds; `judge.engine` decides which changes are due.
 
-Every change locks the round's row and checks the facts again, so ticks may repeat, overlap or
-fail to come.
+Every change locks the round's row and checks the facts again, so ticks may repeat, overlap or be
+missed.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def advance_rounds(*, now: datetime) -> list[Round]:
 
 
 def _advance(judge_round: Round, *, now: datetime) -> bool:
-    """Advance one round as far as it goes; tell whether it changed phase."""
+    """Advance one round as far as `next_phase` allows; return whether it changed phase."""
     changed = False
     while next_phase(_read_facts(judge_round), now=now) and _change_phase(judge_round, now=now):
         changed = True
@@ -73,15 +73,15 @@ def _read_facts(judge_round: Round) -> RoundFacts:
 
 
 def count_ungraded(judge_round: Round) -> int:
-    """Return how many stored answers of the round have no verdict yet."""
+    """Return how many stored answers of the round are not graded yet."""
     return Answer.objects.filter(question__round=judge_round, score=None).count()
 
 
 def _change_phase(judge_round: Round, *, now: datetime) -> bool:
-    """Lock the round and make the transition if it is still due; tell whether it was made.
+    """Lock the round and change its phase if this is still due; return whether it was changed.
 
     Nodes hold a shared lock on the round while they take a seat or submit answers
-    (`judge.services.answers`), so the facts read under the lock include every seat and answer.
+    (`judge.services.answers`), so the check under the lock includes every seat and answer.
     """
     with transaction.atomic():
         locked = Round.objects.select_for_update(of=("self",)).select_related("season")
@@ -102,8 +102,8 @@ def _change_phase(judge_round: Round, *, now: datetime) -> bool:
 def _open(judge_round: Round, now: datetime) -> None:
     """Open a round with its full answering time, even if it opens late.
 
-    Every node seen recently is invited, even one that is just reconnecting, for example after a
-    restart of the site. So the round does not end early without it.
+    Every node that was seen in the last 45 s is invited, even one that is just reconnecting, for
+    example after a restart of the site. The round then waits for this node before it ends early.
     """
     deadlines = season_deadlines(judge_round.season, opens_at=now)
     judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
@@ -145,9 +145,9 @@ _ENTER_PHASE: dict[Phase, Callable[[Round, datetime], None]] = {
 def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
     """Record a tick of the judge's clock, and extend deadlines by the length of an outage.
 
-    In an outage the clock does not tick (`lost_time`) or no web process is ready (`unserved_time`);
-    in the second case, deadlines also get the time that nodes need to reconnect. `silence` is the
-    time since a web process was ready, None if unknown.
+    During an outage, either the clock does not tick (`lost_time`), or no web process is ready
+    (`unserved_time`). In the second case, the time that nodes need to reconnect is added. `silence`
+    is the time since a web process was last ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
@@ -155,7 +155,10 @@ def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
 
 
 def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
-    """Extend a season's deadlines by the outage since its last tick, and record this tick."""
+    """Extend a season's deadlines by the outage since its last tick, and record this tick.
+
+    `silence` is the time since a web process was last ready, None if unknown.
+    """
     within = timedelta(seconds=settings.GATEWAY_RETURN_WITHIN_S)
     with transaction.atomic():
         season = Season.objects.select_for_update().get(pk=season_id)
@@ -171,9 +174,10 @@ def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
 
 
 def _extend(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
-    """Move the deadlines of open and scoring rounds by `lost`, and announce all unfinished rounds.
+    """Move the deadlines of the season's open and scoring rounds by `lost`.
 
-    Scheduled rounds are moved so that they open at `opens_from` at the earliest.
+    Scheduled rounds are moved so that they open at `opens_from` at the earliest. Rounds of all
+    three phases are announced again.
     """
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:

@@ -1,9 +1,9 @@
-"""Makes rounds: with a number, sealed questions and a public commitment to them.
+"""Services that make rounds. Each round has a number, a public commitment and sealed questions.
 
-In a season with a public beacon the commitment comes first, and the questions are drawn once the
-beacon has published the value that the rules name (`swarm_tasks.beacon`). That value is fetched
-outside the judge's tick, so nothing else waits for it, and `judge.engine` voids a round that waits
-too long.
+In a season with a public beacon, the questions are drawn after the commitment is published, once
+the beacon has published the value that the round's rules name (`swarm_tasks.beacon`). That value is
+fetched outside the judge's tick, so the tick never waits for it. `judge.engine` voids a round that
+waits too long.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,8 +46,8 @@ Fetch = Callable[[Beacon], BeaconValue | None]
 class RoundDraft:
     """A round that is not stored yet.
 
-    `asked` is what its season had asked when the round was drafted. `drawn` are its questions; it
-    is empty if they depend on a public beacon.
+    `asked` is the record of the questions that the season had asked when the round was drafted.
+    `drawn` has the round's questions; it is empty if they depend on a public beacon.
     """
 
     round: Round
@@ -59,14 +59,14 @@ class RoundDraft:
 
 
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
-    """Schedule the season's next round by its cadence, unless one is scheduled or open.
+    """Schedule the season's next round by its cadence and return it; None if no round is made.
 
-    Returns the round, or None if no round was made. No round is made if the season is not running,
-    is paused or has no cadence. A season that has run out of questions is paused (`halt_season`).
-    Raises RefusedError if questions cannot be drawn for another reason.
+    No round is made if the season is not running, is paused, has no cadence, or has a scheduled or
+    open round. A season that has run out of questions is paused (`halt_season`). Raises
+    RefusedError if questions cannot be drawn for another reason.
 
     Drawing takes seconds, so the season is locked and checked again before the round is stored:
-    another worker may have been faster, or the season may have ended.
+    another worker may have made a round, or the season may have ended.
     """
     if not _lacks_round(season):
         return None
@@ -87,7 +87,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
 
 
 def _lacks_round(season: Season) -> bool:
-    """Tell whether the season schedules rounds by itself, and none is scheduled or open."""
+    """Return whether the season is active, has a cadence, and has no scheduled or open round."""
     ahead = season.rounds.filter(phase__in=[Phase.SCHEDULED, Phase.OPEN])
     return season.is_active and season.cadence_seconds > 0 and not ahead.exists()
 
@@ -97,10 +97,11 @@ def schedule_round(
 ) -> Round:
     """Store, announce and return a new round that is to open at `opens_at`.
 
-    Its questions are drawn from its own secret, and drawn again if another round of the season is
-    stored meanwhile. In a season with a public beacon, they are drawn later, and the round may open
-    later. Raises RefusedError if a question cannot be drawn, or if the season's newest round has no
-    questions yet.
+    The questions are drawn from the round's secret. If another round of the season is stored during
+    the drawing, the round gets a new secret and other questions. In a season with a public beacon,
+    the questions are drawn later, and the round may open later than `opens_at`. Raises RefusedError
+    if a question cannot be drawn, or if the season's newest round is scheduled and has no questions
+    yet.
     """
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
@@ -111,7 +112,10 @@ def schedule_round(
 
 
 def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> RoundDraft:
-    """Draft one more round, with questions unless they wait for a beacon. Raises RefusedError."""
+    """Return a draft of the season's next round, without questions if they depend on a beacon.
+
+    Raises RefusedError if a question cannot be drawn, or if the newest round has no questions yet.
+    """
     judge_round = Round(season=season)
     judge_round.deadlines = season_deadlines(season, opens_at=opens_at)
     asked = read_asked(season)
@@ -124,10 +128,10 @@ def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -
 
 
 def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
-    """Store and announce a round with its questions; must be called in a transaction.
+    """Store and announce the round of a draft with its questions; must be called in a transaction.
 
-    Returns None if the season has made another round since the draft: the two rounds might ask
-    the same questions.
+    Returns None if another round of the season was stored after the draft was made, because the two
+    rounds might ask the same questions.
     """
     judge_round, season = draft.round, draft.round.season
     judge_round.number = _next_number()
@@ -146,9 +150,9 @@ def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
 
 
 def _assign_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
-    """Return the rules with a beacon whose value is published later.
+    """Return the rules with the name of a beacon value that is published later.
 
-    Moves the round's deadlines so that it opens after the publication.
+    Postpones the round if necessary, so that it opens at least BEACON_SLACK after the publication.
     """
     beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
     opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
@@ -181,7 +185,7 @@ def _build_rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizR
 
 
 def _next_number() -> int:
-    """Return the next round number; concurrent callers wait until the transaction ends."""
+    """Return the next round number; other callers wait until this caller's transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.round.number'))")
     return 1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0)

@@ -1,8 +1,9 @@
-"""Computes a score for each seat of a round from graded answers, and a summary of the scores.
+"""Services that score each seat of a round from its graded answers, and summarise the scores.
 
 Summaries are stored so that lists of rounds need not add up scores. A node that is quarantined or
-released may have taken part in thousands of rounds of thousands of nodes, so the decision only
-marks their summaries as stale; a task of beat rebuilds them, newest first.
+released may have taken part in thousands of rounds with thousands of nodes each. The decision
+therefore only marks the summaries of these rounds as stale, and a periodic Celery task rebuilds
+them, newest first.
 """
 
 from collections import defaultdict
@@ -26,7 +27,7 @@ from swarm_web.nodes.models import Node
 
 @dataclass(frozen=True)
 class _AnswerSheet:
-    """The positions, from 1, of the questions that a node answered, and of those that it solved."""
+    """The positions, from 1, of a node's answered questions and of its solved questions."""
 
     answered: frozenset[int] = frozenset()
     solved: frozenset[int] = frozenset()
@@ -47,8 +48,8 @@ def score_seats(judge_round: Round) -> list[Score]:
     """Return an unsaved score for each seat; offered questions without an answer count as wrong.
 
     A question is excluded for all nodes if an answer to it could not be graded, unless that answer
-    was postponed. If the question were excluded only for the node that gave the answer, a node
-    could delay answers that it is unsure of until the graders are busy.
+    was postponed. Excluding the question only for the node that gave the answer would allow a node
+    to delay answers that it is unsure of until the graders are busy.
     """
     asked = dict(judge_round.questions.order_by("position").values_list("position", "dataset"))
     ungraded = _find_ungraded(judge_round)
@@ -69,9 +70,9 @@ def score_seats(judge_round: Round) -> list[Score]:
 
 
 def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, tuple[str, str]]:
-    """Return each node's model and arm, taken from its earlier score in this round if it has one.
+    """Return (model, arm) by node id, from the node's earlier score in this round if it has one.
 
-    A node may have changed both since the round closed.
+    A node's model and arm may have changed since the round closed.
     """
     enrolled = Enrolment.objects.filter(season=judge_round.season_id)
     arms = dict(enrolled.values_list("node_id", "arm"))
@@ -83,7 +84,7 @@ def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, tuple[s
 
 
 def _read_sheets(judge_round: Round) -> dict[int, _AnswerSheet]:
-    """Return the answer sheets by node, in one query with one row per node."""
+    """Return the nodes' answer sheets by node id, read in one query with one row per node."""
     position = "question__position"
     rows = (
         Answer.objects.filter(question__round=judge_round)
@@ -101,10 +102,12 @@ def _read_sheets(judge_round: Round) -> dict[int, _AnswerSheet]:
 
 
 def _find_declined(judge_round: Round) -> set[int]:
-    """Return the nodes that requested no questions although another node of their owner did.
+    """Return the ids of nodes that declined: another node of their owner got the questions.
 
-    The owner knew the questions and could choose whether this node answers them. Ownership counts
-    as of the closing of the round; a recomputed round keeps what was found then.
+    These nodes were invited but did not request the questions. Their owner knew the questions and
+    could choose whether the nodes answer them. If the round has scores already, the nodes that
+    declined according to the scores are returned, so that a later change of owner has no effect
+    when the round is recomputed.
     """
     if judge_round.scores.exists():
         kept = judge_round.scores.filter(reason=Score.Reason.DECLINED)
@@ -118,7 +121,8 @@ def _find_declined(judge_round: Round) -> set[int]:
 def _find_ungraded(judge_round: Round) -> set[int]:
     """Return the positions of questions with an answer that could not be graded in time.
 
-    Postponed answers are not among them: their node made them slow, and they count as wrong.
+    Postponed answers are ignored here. They count as wrong, because grading them, or their node's
+    other answers, took long.
     """
     ungraded = Answer.objects.filter(question__round=judge_round, score=None).exclude(
         verdict=POSTPONED
@@ -129,10 +133,10 @@ def _find_ungraded(judge_round: Round) -> set[int]:
 def _score_seat(
     seat: Seat, sheet: _AnswerSheet, *, asked: Mapping[int, str], ungraded: Set[int]
 ) -> Score:
-    """Return the score of one seat, without its node's model and arm.
+    """Return the score of one seat; its model, arm and deviation are left for the caller to set.
 
-    `asked` are the datasets of the round's questions by position; those at the positions in
-    `ungraded` are excluded for all nodes.
+    `asked` maps the positions of the round's questions to their datasets. Questions at the
+    positions in `ungraded` are excluded for all nodes.
     """
     score = Score(round_id=seat.round_id, node=seat.node)
     score.reason = _reason(seat, sheet, asked, ungraded)
@@ -165,7 +169,7 @@ def _reason(
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:
-    """Set the deviation of each trained node's score from the mean of its model's trained nodes."""
+    """Set the deviation of each score from the mean of its model, leaving out `base` nodes."""
     by_model: defaultdict[str, list[Score]] = defaultdict(list)
     for score in scores:
         if score.score is not None and score.arm != Node.Arm.BASE:
@@ -228,7 +232,7 @@ def mark_stale(node: Node) -> None:
 
 
 def rebuild_stale_summary() -> bool:
-    """Rebuild the newest stale summary that no worker has locked; tell whether there was one."""
+    """Rebuild the newest stale summary that no worker has locked; return whether there was one."""
     with transaction.atomic():
         stale = RoundSummary.objects.filter(stale=True).select_related("round")
         free = stale.select_for_update(of=("self",), skip_locked=True)

@@ -1,4 +1,4 @@
-"""Starts, pauses, resumes and ends seasons, and assigns nodes to arms."""
+"""Services that start, pause, resume and end seasons, and assign nodes to arms."""
 
 import logging
 import secrets
@@ -73,10 +73,11 @@ def resume_season(season: Season) -> bool:
 
 
 def halt_season(season: Season, refusal: RefusedError) -> bool:
-    """Pause a season that has run out of questions; log the error, and store it with its remedy.
+    """Pause a season that has run out of questions; return False if it is paused already.
 
-    No rounds are scheduled automatically until the season is resumed. Returns False, and stores
-    nothing, if it is paused already.
+    Logs `refusal`, and stores its message and remedy as the season's `halt_reason` unless the
+    season is paused already. Until the season is resumed, no round opens, and none is scheduled
+    automatically.
     """
     logger.error("season %s opens no more rounds: %s", season, refusal)
     reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
@@ -93,7 +94,7 @@ def _set_paused(season: Season, *, to: bool, reason: str = "") -> bool:
 def announce_rules(season: Season) -> None:
     """Send the season's stored rules to all connected nodes if it is running.
 
-    The row is read again, because another process may have changed it since `season` was read.
+    The season is read from the database again, because another process may have changed it.
     """
     current = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING).first()
     if current is not None:
@@ -110,11 +111,11 @@ def _announce(season: Season | None) -> None:
 
 
 def enrol(node: Node, season: Season, *, preferred: str) -> str:
-    """Record the node's arm in the season and who chose it, and return the arm.
+    """Record a node's arm in a season, and who chose it; return the arm.
 
-    The owner's `preferred` arm decides, except in a season that assigns arms by coin: there, only a
-    preference for `base` (an untrained model) counts, and the coin draws the arm of each other
-    node, once per season.
+    The arm is `preferred`, the owner's preference, unless the season assigns arms by coin. In such
+    a season only the preference `base` (an untrained model) counts. For any other preference, the
+    coin draws the arm, once per season.
     """
     (arm,) = enrol_all(season, [(node, preferred)])
     return arm
@@ -123,7 +124,7 @@ def enrol(node: Node, season: Season, *, preferred: str) -> str:
 def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[str]:
     """Enrol nodes, each with the arm that its owner prefers; return their arms in the same order.
 
-    One query serves all nodes whose recorded arm does not change.
+    Nodes whose recorded arm does not change take one query in total.
     """
     nodes = [node.pk for node, _ in preferences]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}
@@ -135,7 +136,7 @@ def enrol_all(season: Season, preferences: Sequence[tuple[Node, str]]) -> list[s
 
 
 def _known_arm(season: Season, enrolment: Enrolment | None, preferred: str) -> str | None:
-    """Return the recorded arm, or None if the coin or a new preference must decide."""
+    """Return the recorded arm if it is still valid; None if an arm must be drawn or chosen now."""
     if enrolment is None:
         return None
     if _is_drawn(season, preferred):
@@ -162,7 +163,8 @@ def _is_drawn(season: Season, preferred: str) -> bool:
 def _flip_coin(node: Node, season: Season) -> str:
     """Record the arm that the coin draws for a node, and return it.
 
-    It is drawn once per season: a node that was `base` for a while gets its first arm again.
+    Each node's arm is drawn once per season: a node that was `base` for a while gets its first arm
+    again.
     """
     with transaction.atomic():
         _lock_coin(season)
@@ -182,16 +184,17 @@ def _flip_coin(node: Node, season: Season) -> str:
 
 
 def _lock_coin(season: Season) -> None:
-    """Let one transaction at a time draw arms in a season."""
+    """Take the lock for drawing arms in a season; it is held until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.coin'), %s)", [season.pk])
 
 
 def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
-    """Take the next place in a block of the node's model, or in a new block if all are full.
+    """Take a place in a block of the node's model, and return the block and the place.
 
-    A node gets no place in a block with another node of its present owner: one node's arm would
-    help to guess the other's.
+    The place is the next one in the oldest suitable block, or the first one in a new block. A block
+    is unsuitable if it is full, or if it has another node of the node's present owner: the arms in
+    a block are balanced, so one node's arm would help the owner to guess the other's.
     """
     blocks = season.coin_blocks.filter(model=node.model, taken__lt=F("size"))
     if node.owner_id is not None:

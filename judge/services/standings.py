@@ -1,10 +1,10 @@
-"""Updates ledgers and standings when rounds close, so that no page adds up answers.
+"""Services that update ledgers and standings, so that no page has to add up answers.
 
-A refresh adds the rounds that entered each window since the last refresh to the season's ledgers,
-subtracts those that left, and rewrites the standings of the windows that changed. It reads the
-ledgers and the scores of those rounds, never answers. Its cost grows with the size of a round and
-the number of nodes, but hardly with the length of the season, because even after a year a node's
-ledger takes only some tens of kilobytes.
+A refresh finds the rounds that entered or left each window since the last refresh. It adds rounds
+that entered to the season's ledgers, subtracts rounds that left, and rewrites the standings of the
+windows that changed. It reads the ledgers and the scores of the changed rounds, never answers. Its
+cost grows with the size of a round and the number of nodes, but hardly with the length of the
+season: even after a year, a node's ledger takes only some tens of kilobytes.
 """
 
 from collections import defaultdict
@@ -77,10 +77,10 @@ def rebuild_standings(season: Season) -> None:
 
 
 def lock_standings(season: Season) -> None:
-    """Take the lock on a season's standings until the transaction ends; other calls wait for it.
+    """Take the lock on a season's standings; it is held until the transaction ends.
 
     A transaction that also locks a round must take this lock first, as `refresh_standings` does: in
-    the opposite order the two could deadlock.
+    the opposite order, two transactions could deadlock.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
@@ -101,7 +101,10 @@ Changes = Mapping[Window, WindowChange]
 
 
 def _find_changes(season: Season, *, now: datetime, excluding: Collection[int]) -> Changes:
-    """Return the rounds to add to and subtract from each window; unchanged windows are left out."""
+    """Return the rounds to add to and subtract from each window; unchanged windows are left out.
+
+    `excluding` are primary keys of rounds that no window is to count.
+    """
     changes = {}
     for window in Window:
         current = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
@@ -133,9 +136,10 @@ def _new_rounds(changes: Changes) -> list[Round]:
 
 
 def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
-    """Give each round without a place in the stream the next place, and save the round.
+    """Give rounds without a place in the season's stream the next places; return the stream's end.
 
-    Return the stream's end.
+    A round's place is its first column in the stream (`swarm_record.stream`), saved as `stream_at`.
+    The end is the stream's number of columns.
     """
     end = _stream_end(season)
     for judge_round in rounds:
@@ -156,7 +160,7 @@ def _stream_end(season: Season) -> int:
 
 
 def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
-    """Load all ledgers of a season whose stream has `end` columns."""
+    """Return all ledgers of a season; `end` is the number of columns in the season's stream."""
     stored = Ledger.objects.filter(season=season).annotate(text=Cast("tallies", TextField()))
     rows = list(
         stored.order_by("pk").values_list(
@@ -180,7 +184,8 @@ def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
     """Add rounds that enter a window to the ledgers, and subtract rounds that leave one.
 
     Rounds that enter the season's window are also written into the stream of question results. The
-    ledgers are changed in memory only. Which rounds each window now counts is stored.
+    ledgers are changed in memory only. The rounds that each window counts are saved in the
+    database.
 
     One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
     """
@@ -212,7 +217,7 @@ def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
 
 
 def _read_entries(judge_round: Round) -> list[RoundEntry]:
-    """Read the results of a round's scored nodes and of those that were invited and missed it."""
+    """Return the results of a round's scored nodes, and of invited nodes that missed the round."""
     count = judge_round.questions.count()
     scored = Q(status=Score.Status.SCORED) & ~Q(cells={})
     rows = list(
@@ -236,9 +241,9 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
     """Give the nodes of the changed rounds the model and arm of their newest counted round.
 
-    Before this call, a node has the model and arm of the newest round that entered. These are wrong
-    only if a round left (it was voided), or if a round entered that is older than a counted one (it
-    was recomputed).
+    Usually a node has these labels already, because the rounds that entered are the newest. The
+    labels can be wrong only if a round left (it was voided or is being recomputed), or if an
+    entered round is older than a counted one (it was recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
@@ -246,9 +251,9 @@ def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
 
 
 def _has_newer_counted(rounds: Sequence[Round]) -> bool:
-    """Return whether the season's standings count a round newer than the oldest of `rounds`.
+    """Return whether a counted round that is not in `rounds` is newer than the oldest of `rounds`.
 
-    The rounds in `rounds`, which are all of one season, are left out.
+    All `rounds` are of one season. A round is counted if the window `season` includes it.
     """
     numbers = [judge_round.number for judge_round in rounds]
     newer = Round.objects.filter(season=rounds[0].season_id, number__gt=min(numbers))
@@ -256,7 +261,10 @@ def _has_newer_counted(rounds: Sequence[Round]) -> bool:
 
 
 def _read_newest_labels(rounds: Sequence[Round]) -> Iterable[tuple[int, str, str]]:
-    """Return (node, model, arm) of these rounds' nodes, from each node's newest counted round."""
+    """Return (node id, model, arm) of each node scored in `rounds`, from its newest counted round.
+
+    All `rounds` are of one season. A round is counted if the window `season` includes it.
+    """
     scored = Score.objects.filter(status=Score.Status.SCORED)
     return (
         scored.filter(
@@ -272,7 +280,7 @@ def _read_newest_labels(rounds: Sequence[Round]) -> Iterable[tuple[int, str, str
 
 
 def _save_ledgers(season: Season, ledgers: SeasonLedgers) -> None:
-    """Replace the stored ledgers that have changed; delete those that have no tallies any more."""
+    """Replace the stored ledgers that have changed; delete those without results in any window."""
     Ledger.objects.filter(season=season, node__in=ledgers.touched).delete()
     rows = (
         (
@@ -314,7 +322,7 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
 def _build_matrix(
     season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLedger]
 ) -> ResultMatrix:
-    """Return these nodes' results in all rounds of the season's window."""
+    """Return the results of `nodes`, a row for each, in all rounds of the season's window."""
     counted = season.rounds.filter(counted__window=Window.SEASON)
     placed = counted.order_by("stream_at").values_list("stream_at", flat=True)
     starts = [start for start in placed if start is not None]
@@ -327,10 +335,11 @@ def _build_matrix(
 
 
 def _read_minimum(season: Season, window: Window) -> Minimum:
-    """Return what a node needs so that its standing in a window has no remark.
+    """Return the number of questions and the attendance that a node needs in a window.
 
-    In the window `round`, no more questions are required than a round has. Attendance is required
-    only in the window `season`, the only one with ranks.
+    The standing of a node with less gets a remark. In the window `round`, no more questions are
+    required than a round has. Attendance is required only in the window `season`, the only one with
+    ranks.
     """
     questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:

@@ -1,18 +1,19 @@
-"""Compares swarm and isolated nodes of each model within a season; pure.
+"""Comparison of the swarm and isolated nodes of each model within a season; pure.
 
-The unit is a node. Its value is its mean deviation: its score in a round minus the mean score of
-all nodes of its model in that round, averaged over its rounds, so that hard rounds disadvantage
-nobody. The value is adjusted for what was known of the node before the coin drew its arm
+The unit is a node. In a round, a node's deviation is its score minus the mean score of all trained
+nodes of its model, so that hard rounds disadvantage nobody. The node's value is the mean of its
+deviations. The value is adjusted for what was known of the node before the coin drew its arm
 (`adjust`). What came later, such as the number of generated tokens, may be an effect of the arm and
-is not adjusted for. At looks planned in advance (`plan_looks`) the arms that the coin drew are
-compared with arms that it might have drawn (`judge.statistics.randomisation`).
+is not adjusted for. At each planned look (`plan_looks`), the difference between the arms is
+compared with the differences for other arms that the coin might have drawn
+(`judge.statistics.randomisation`).
 
 Where the test is valid: nodes of a swarm influence each other, so they are not independent, and a
 randomisation test does not assume that they are. If each node's arm was drawn by coin, the test is
 exact, over all looks together, for Fisher's sharp null hypothesis: no node's score depends on any
 node's arm, its own or another's. A rejection means that the arms had an effect on some nodes in
-this season. How much of this effect is due to a node's own arm and how much to its peers is not a
-sharp hypothesis and would need another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
+this season. The test does not separate the effect of a node's own arm from the effect of its peers'
+arms, which would take another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
 
 Where it is not valid: arms that owners chose, because owners who choose differ; nodes that stay or
 leave because of their arm; and other swarms. Anything that affects one arm alone, such as an outage
@@ -62,12 +63,12 @@ Ints = npt.NDArray[np.int64]
 class ModelTrial:
     """The nodes of one model, and their results up to each look.
 
-    `places` [nodes] has the number of each node's block, and the node's place in the block.
-    `blocks` maps a block's number to the arms that the coin drew for its places, true for swarm.
-    `deviations` [looks, nodes] are mean deviations as score fractions, NaN for a node without
-    rounds; `rounds` [looks, nodes] are the nodes' numbers of rounds. `covariates`
-    [nodes, covariates] were known before the arms were drawn. `noise` [nodes] is the variance of a
-    node's deviation from round to round.
+    `places` [nodes] has a pair for each node: the number of its block and its place in the block.
+    `blocks` maps a block's number to the arms of its places, true for swarm. `deviations`
+    [looks, nodes] are the nodes' mean deviations up to each look, as score fractions, NaN for a
+    node without rounds. `rounds` [looks, nodes] are the numbers of rounds in these means.
+    `covariates` [nodes, covariates] were known before the arms were drawn. `noise` [nodes] is the
+    variance of a node's deviation from round to round.
     """
 
     places: Sequence[tuple[int, int]]
@@ -79,13 +80,13 @@ class ModelTrial:
 
     @property
     def swarm(self) -> Bits:
-        """For each node [nodes], whether its arm is swarm."""
+        """Whether each node's arm is swarm [nodes]."""
         return np.array([self.blocks[block][place] for block, place in self.places], dtype=bool)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What a model lacks for a test: nodes of each arm, and at least how many further rounds."""
+    """What a model still needs for a test: nodes of each arm, and the least number of rounds."""
 
     swarm_nodes: int
     isolated_nodes: int
@@ -96,13 +97,13 @@ class Missing:
 class ArmsClaim:
     """What a season shows about one model; differences are swarm - isolated as score fractions.
 
-    Everything is as of the last look, `look` rounds into the season. The counts, `difference` and
-    `interval` are over nodes with at least MIN_ROUNDS rounds. `difference` is adjusted (`adjust`)
-    if that is possible, and `unadjusted` is not. `interval` is Welch's 95 % interval of
-    `difference`, for this model and this look alone. The p-values are valid at every look;
-    `p_adjusted` is Holm-corrected over the models in `family`, and decides the verdict. `missing`
-    is None if the last look has enough nodes and rounds for a test; otherwise `p_value`,
-    `p_adjusted` and `spread` are None.
+    All values are as of the last look, `look` rounds into the season. The counts, the differences
+    and `interval` are over nodes with at least MIN_ROUNDS rounds. `difference` is adjusted for
+    covariates (`adjust`) if that is possible; `unadjusted` never is. `interval` is Welch's 95 %
+    interval of the adjusted difference, for this model and this look alone. The p-values are valid
+    at every look; `p_adjusted` is Holm-corrected over the models in `family`, and decides the
+    verdict. `missing` is None if the last look has enough nodes and rounds for a test; otherwise
+    `p_value`, `p_adjusted` and `spread` are None.
     """
 
     model: str
@@ -125,7 +126,7 @@ class _Tested:
     """The result of a model's test after all looks.
 
     `first` is the index of the first look at which the model was tested. `lead` is the difference
-    swarm - isolated at the look that gave the p-value.
+    swarm - isolated at the look at which the p-value first fell to `p_value`.
     """
 
     first: int
@@ -134,16 +135,17 @@ class _Tested:
 
 
 def plan_looks(trial_rounds: int) -> list[int]:
-    """Return the planned looks: the numbers of rounds, rising, after which arms are compared.
+    """Return the planned looks: the numbers of rounds after which arms are compared, ascending.
 
-    They are fixed fractions of `trial_rounds`, at most ten; those below MIN_ROUNDS are left out.
+    They are fixed fractions of `trial_rounds`, at most ten. Looks before MIN_ROUNDS rounds are left
+    out.
     """
     planned = {ceil(fraction * trial_rounds) for fraction in _LOOK_FRACTIONS}
     return sorted(look for look in planned if look >= MIN_ROUNDS)
 
 
 def alpha_per_model(*, models: int) -> float:
-    """Return the level of each model's test if all `models` are first tested at the same look."""
+    """Return each model's significance level if all `models` are first tested at the same look."""
     return ALPHA * (1 - RESERVED) / models
 
 
@@ -156,10 +158,11 @@ def compare_arms(
 ) -> list[ArmsClaim]:
     """Return one claim for each model, in the order given; `seed` seeds the shuffling of arms.
 
-    `looks` are those of `plan_looks(trial_rounds)` that have been reached. Before the first of them
-    `looks` has only the current number of rounds, and nothing is tested. A model is tested from the
-    first look at which 2 * MIN_NODES_PER_ARM of its nodes have at least MIN_ROUNDS rounds. Its
-    claim has the result only if each arm has MIN_NODES_PER_ARM such nodes at the last look.
+    `looks` are the looks of `plan_looks(trial_rounds)` that the season has reached. Before the
+    first planned look, `looks` has only the current number of rounds, and nothing is tested. A
+    model is tested from the first look at which 2 * MIN_NODES_PER_ARM of its nodes have at least
+    MIN_ROUNDS rounds. Its claim includes the result of the test only if each arm has
+    MIN_NODES_PER_ARM such nodes at the last look.
     """
     missing_rounds = max(0, plan_looks(trial_rounds)[0] - looks[-1])
     # The share of the error budget that each look [looks] may have used.
@@ -181,8 +184,9 @@ def compare_arms(
 def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
     """Return the result of a model's test; None if it had too few nodes at every look.
 
-    `spent` [looks] is the share of the error budget that may be used up to each look. Looks at
-    which too few nodes count are left out; which looks these are does not depend on the arms.
+    `spent` [looks] is the share of the error budget that may be used in all looks up to this one.
+    Looks at which fewer than 2 * MIN_NODES_PER_ARM nodes count are skipped. Which looks are skipped
+    does not depend on the arms.
     """
     values = np.stack(
         [adjust(_counted_values(trial, look), trial.covariates) for look in range(len(spent))]
@@ -198,16 +202,15 @@ def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
 
 
 def _counted_values(trial: ModelTrial, look: int) -> Floats:
-    """Return each node's mean deviation [nodes] at a look; NaN below MIN_ROUNDS rounds."""
+    """Return each node's mean deviation [nodes] at a look; NaN for nodes with too few rounds."""
     return np.where(trial.rounds[look] >= MIN_ROUNDS, trial.deviations[look], np.nan)
 
 
 def adjust(values: Floats, covariates: Floats) -> Floats:
-    """Return the residuals of `values` [nodes] after a regression on `covariates`.
+    """Return the residuals of `values` [nodes] after a linear regression on `covariates`.
 
-    NaN stays NaN, and the mean of the other values is kept. The linear regression ignores the arms,
-    so their effect stays in the residuals, and a test that shuffles arms stays exact
-    (P. R. Rosenbaum, Statistical Science 17, 2002).
+    NaN stays NaN, and the mean of the other values is kept. The regression does not use the arms,
+    so a test that shuffles arms stays exact (P. R. Rosenbaum, Statistical Science 17, 2002).
     """
     is_valid = ~np.isnan(values)
     regressors = _standardise(covariates[is_valid])
@@ -219,7 +222,7 @@ def adjust(values: Floats, covariates: Floats) -> Floats:
 
 
 def _standardise(covariates: Floats) -> Floats:
-    """Return only the covariates that vary, scaled to mean 0 and standard deviation 1."""
+    """Return the covariates without constant ones, scaled to mean 0 and standard deviation 1."""
     if not len(covariates):
         return covariates[:, :0]
     spread = covariates.std(axis=0)
@@ -231,9 +234,9 @@ def _standardise(covariates: Floats) -> Floats:
 
 
 def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
-    """Return the residuals of a regression of `values` on centred regressors.
+    """Return the residuals of a linear regression of `values` on `regressors`, plus the mean value.
 
-    The mean of `values` is added to them, so that they have the same mean.
+    `regressors` have the mean 0, so the result has the same mean as `values`.
     """
     slopes = np.linalg.lstsq(regressors, values - values.mean(), rcond=None)[0]
     residuals: Floats = values - regressors @ slopes
@@ -243,10 +246,10 @@ def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
 def _adjust_by_holm(tested: Mapping[str, _Tested]) -> dict[str, float]:
     """Return each model's p-value, adjusted over all models of the season.
 
-    Each model gets a part of the allowed error probability. Models that were first tested at the
-    same look share nine tenths of what earlier looks left of it, and the rest is reserved for
-    models that will be tested later. Holm's procedure allows such weights (S. Holm, Scandinavian
-    Journal of Statistics 6, 1979).
+    Each model gets a part of the error budget. The models that are first tested at a look share
+    nine tenths of the budget that is left, and one tenth is reserved for models that are first
+    tested later. Holm's procedure allows such weights (S. Holm, Scandinavian Journal of Statistics
+    6, 1979).
     """
     weights: dict[str, float] = {}
     budget = 1.0
@@ -272,10 +275,10 @@ def _make_claim(
     missing: Missing | None,
     look: int,
 ) -> ArmsClaim:
-    """Return the claim about a model at the last look.
+    """Return the claim about a model at the last look, after `look` rounds.
 
-    `tested` is None if the model could not be tested. `adjusted` has the adjusted p-value of each
-    tested model by name.
+    `tested` is the result of the model's test, or None if something is `missing` at the last look.
+    `adjusted` maps the names of all tested models to their adjusted p-values.
     """
     counted = _counted_values(trial, -1)
     is_valid = ~np.isnan(counted)
@@ -306,7 +309,7 @@ def _make_claim(
 def _estimate(
     trial: ModelTrial, is_valid: Bits, swarm: Floats, isolated: Floats
 ) -> tuple[float | None, Interval | None]:
-    """Return the adjusted difference and its interval; None for what cannot be estimated.
+    """Return the adjusted difference and its interval; each is None if it cannot be estimated.
 
     `swarm` and `isolated` are the residuals (`adjust`) of the nodes in `is_valid` [nodes].
 
@@ -339,7 +342,7 @@ def _subtract_means(swarm: Floats, isolated: Floats) -> float | None:
 
 
 def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
-    """Return what a model lacks for a test at the last look, or None if it lacks nothing.
+    """Return what a model still needs for a test at the last look, or None if nothing is missing.
 
     `missing_rounds` is the number of rounds until the first planned look.
     """
@@ -363,8 +366,8 @@ def decide(difference: float | None, p_value: float | None, *, lead: float) -> V
 
     An arm is better ("swarm_better" or "isolated_better") if the p-value is at most ALPHA, and the
     present `difference` (swarm - isolated) has the sign of `lead`, the difference at the look that
-    gave the p-value. Otherwise the verdict is "not_shown". If `difference` or `p_value` is None, it
-    is "too_few".
+    first gave this p-value. Otherwise the verdict is "not_shown". If `difference` or `p_value` is
+    None, the verdict is "too_few".
     """
     if difference is None or p_value is None:
         return "too_few"
@@ -376,8 +379,8 @@ def decide(difference: float | None, p_value: float | None, *, lead: float) -> V
 def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
     """Return Welch's 95 % interval of the difference of means, swarm - isolated.
 
-    None if an arm has fewer than two nodes, or if all nodes of an arm have the same value.
-    Source: Biometrika 34, 1947.
+    None if an arm has fewer than two nodes, or if all nodes of an arm have the same value. Source:
+    B. L. Welch, Biometrika 34, 1947.
     """
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import ttest_ind

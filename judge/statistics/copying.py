@@ -1,11 +1,12 @@
-"""Copied answers: pairs of nodes that share more wrong answers than expected by chance; pure.
+"""Detection of copied answers: pairs of nodes that share improbably many wrong answers; pure.
 
 Correct answers agree because they are correct. An answer can be wrong in many ways, so the same
 wrong answers on many questions are evidence (G. O. Wesolowsky, "Detecting excessive similarity in
-answers on multiple choice exams", Journal of Applied Statistics 27(7), 2000). As in the K index
-and the omega family (W. J. van der Linden and L. Sotaridona, Journal of Educational and Behavioral
-Statistics 31(3), 2006), the test is conditional on the answers of one of the two nodes. The other
-nodes that were wrong on the same question, the witnesses, show how common its answer is.
+answers on multiple choice exams", Journal of Applied Statistics 27(7), 2000). As in the K index and
+the omega family (W. J. van der Linden and L. Sotaridona, Journal of Educational and Behavioral
+Statistics 31(3), 2006), the test takes one node's answers as given, and asks how likely the other
+node is to give the same ones. This is estimated from the *witnesses*, the nodes that were wrong on
+the same question.
 """
 
 from array import array
@@ -27,9 +28,9 @@ ALPHA = 5e-6
 class WrongAnswer(NamedTuple):
     """An answer that was graded as wrong.
 
-    `text` is the extracted answer; case is ignored, and each run of white space counts as one
-    space. `question` may be any number that identifies the question, so `find_copies` can search
-    several rounds together.
+    `text` is the extracted answer. `find_copies` ignores its case, and treats each run of white
+    space as one space. `question` may be any number that identifies the question, so that several
+    rounds can be searched together.
     """
 
     question: int
@@ -40,12 +41,13 @@ class WrongAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyFinding:
-    """Two nodes, `first` < `second`, that share more wrong answers than expected by chance.
+    """Two nodes (ids `first` < `second`) that share more wrong answers than expected by chance.
 
-    Their answers are the same on `matches` of the `both_wrong` questions that both answered
-    wrongly, against `expected` by chance; repeats of a shared text are not counted. `p_adjusted` is
-    adjusted over all `pairs` of nodes with wrong answers; `same_model` says whether both declare
-    the same model.
+    Both nodes answered `both_wrong` questions wrongly, and gave the same text to `matches` of
+    these; `expected` is the number of matches expected by chance. If the pair shares a text on
+    several questions, only the first of these questions is counted. `p_adjusted` is adjusted over
+    all `pairs` of nodes with wrong answers. `same_model` says whether both nodes declare the same
+    model.
     """
 
     first: int
@@ -59,7 +61,7 @@ class CopyFinding:
     same_model: bool
 
     def describe(self, other: str) -> str:
-        """Return the finding as an English sentence about a node; `other` names the other node."""
+        """Return an English description for the node `first`; `other` is the name of `second`."""
         among = " even among nodes of their model" if self.same_model else ""
         return (
             f"{self.matches} of {self.both_wrong} wrong answers in common with {other}; "
@@ -71,29 +73,34 @@ class CopyFinding:
 def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list[CopyFinding]:
     """Return the pairs of nodes that share too many wrong answers, smallest p-value first.
 
-    `answers` are all wrong answers of one or more rounds, one for each node and question; empty
-    answers are no evidence. Under the null hypothesis, a node that is wrong on a question gives the
-    same text as the other node of the pair, its partner, with a probability equal to that text's
-    share among the witnesses. The witnesses are all other nodes that were wrong on the question, or
-    only those of one of the two nodes' models (if it has at least MIN_WITNESSES nodes besides the
-    two), whichever gives the larger share. Because of this choice, a node that copies is not paired
-    with innocent nodes of the victim's model. The partner itself is a witness: with few witnesses
-    the share approaches 1, and an answer that all give proves nothing. Where the two nodes gave
-    different texts, the text with the larger share counts.
-    The number of matches is then Poisson-binomial. Holm's adjustment is over all N(N-1)/2 pairs of
+    `answers` are all wrong answers of one or more rounds, one for each node and question. Empty
+    answers are ignored. The p-values are adjusted by Holm's method over all N(N-1)/2 pairs of the N
     nodes in `answers`, tested or not; pairs with an adjusted p-value of at most `alpha` are
     returned.
 
+    Under the null hypothesis, two nodes that are both wrong on a question give the same text with a
+    probability p, independently for each question, so their number of matches is Poisson-binomial.
+    p is estimated as the largest of up to four shares. For each node of the pair, these are the
+    share of its text among all nodes' wrong answers to the question, and among those of its own
+    model (if at least MIN_WITNESSES nodes of this model besides the pair have wrong answers). The
+    node's own answer is included in its shares, and the answer of the pair's other node is left
+    out.
+
+    - The largest share protects the innocent nodes of a victim's model: they often answer like the
+      victim, and therefore also like a node of another model that copied from the victim.
+    - If few nodes are wrong on a question, the share approaches 1, and if all of them give the same
+      text, it is 1. A match then proves nothing.
     - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
       answers; two nodes of different models, only if MIN_WITNESSES other nodes of any model have.
-      Equal weights give equal greedy answers, and fewer witnesses give nothing to compare with.
+      Equal weights give equal greedy answers, and fewer other nodes cannot show which answers are
+      common.
     - A text that a pair shares on several questions counts once, because a collapsed model gives
       the same answer everywhere.
-    - Power comes from wrong answers: among 60 nodes, 32 questions reveal a node that copied all
-      answers of another, and 16 questions do so in about three of four rounds. The more nodes copy
-      from each other, the more their answers look like common mistakes.
+    - The test's power comes from wrong answers: among 60 nodes, it finds a node that copied all
+      answers of another with 32 questions, and in about three of four rounds with 16 questions. The
+      more nodes copy from each other, the more their answers look like common mistakes.
     - Nodes that have hardly trained may answer alike without copying when the other nodes of their
-      model have improved. A person has to decide that, and which of two nodes copied.
+      model have improved. A person must decide whether this is so, and which of two nodes copied.
     """
     table = _read_answers(answers)
     found = compare_pairs(find_candidates(table.texts), table.texts, table.models)
@@ -121,10 +128,11 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 
 @dataclass(frozen=True)
 class _Table:
-    """Node ids in ascending order, their models' numbers [N], and their texts' numbers [N, Q].
+    """The wrong answers as arrays with one row per node, in ascending order of the ids `nodes`.
 
-    Equal texts have equal numbers, for any question. -1 means that the node has no wrong answer to
-    the question, or an empty one.
+    `models` [N] has the numbers of the nodes' models, and `texts` [N, Q] the numbers of their
+    answers. Equal answers have equal numbers, also to different questions. -1 means that the node
+    has no wrong answer to the question, or an empty one.
     """
 
     nodes: list[int]
@@ -133,7 +141,7 @@ class _Table:
 
 
 def _read_answers(answers: Iterable[WrongAnswer]) -> _Table:
-    """Assign numbers to nodes, models, questions and normalised texts."""
+    """Return the answers as a table, with numbers for models and normalised texts."""
     questions, owners, texts = array("q"), array("q"), array("q")
     numbers: dict[str, int] = {"": -1}
     models: dict[int, str] = {}

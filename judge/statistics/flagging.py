@@ -1,7 +1,7 @@
-"""What `copying` and `jumps` share: which findings are flagged, and how p-values are printed; pure.
+"""Helpers that `copying` and `jumps` share: the choice of findings to flag and p-values as text.
 
-Both report only what is very unlikely by chance. A finding is a statistic for people to assess,
-never a verdict.
+Both modules report only what is very unlikely by chance. A finding is a statistic for people to
+assess, never a verdict.
 """
 
 from collections.abc import Sequence

@@ -35,7 +35,8 @@ Result = tuple[int, int]
 class ScoreHistory:
     """A node's `latest` result and the `earlier` ones, oldest first.
 
-    Each result is (correct, n): right answers, and questions that count, with n > 0.
+    Each result is (correct, n): the node answered `correct` of `n` > 0 questions right. Questions
+    that do not count for the node are left out.
     """
 
     node: int
@@ -47,10 +48,10 @@ class ScoreHistory:
 class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
-    It solved `correct` of the `n` questions that count for it in the latest round. `expected` is
-    the share, in [0, 1], that it solved in the last `rounds` rounds before in which it was scored,
-    raised by an allowance for learning. `p_adjusted` is adjusted over the `nodes` nodes that were
-    tested.
+    The node solved `correct` of the `n` questions that count for it in the latest round. `expected`
+    is the predicted share, in [0, 1]: the share that the node solved in the last `rounds` of its
+    earlier results, raised by an allowance for learning. `p_adjusted` is adjusted over the `nodes`
+    nodes that were tested.
     """
 
     node: int
@@ -74,19 +75,20 @@ class JumpFinding:
 def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> list[JumpFinding]:
     """Return the nodes whose latest score exceeds what their history predicts, smallest p first.
 
-    A node's last MAX_ROUNDS earlier rounds are pooled; a node with fewer than MIN_ROUNDS of them is
-    not tested. A node is returned if its p-value is at most `alpha`: the probability of at least as
-    many correct answers as in the latest round, Holm-adjusted over the tested nodes. Two allowances
-    avoid flags for steady learners:
+    A node's last MAX_ROUNDS earlier rounds are pooled. A node with fewer than MIN_ROUNDS earlier
+    rounds is not tested. The p-value is the probability of at least as many correct answers as in
+    the latest round. A node is returned if its p-value, Holm-adjusted over the tested nodes, is at
+    most `alpha`. Two allowances avoid flags for steady learners:
 
     - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
       hypothesis is "gained at most this much per round", not "stayed the same".
     - The pooled history weighs at most MAX_WEIGHT questions, because the policy changes and
-      questions vary: five long rounds are no certainty.
+      questions vary: even five long rounds do not determine the next score.
 
-    A node tested alone on 32 questions that gains .02 per round or less is flagged at some time in
-    100 rounds in about 1 of 1000 runs (without allowances in up to 1 of 4). A jump from .1 to .9 is
-    always found. Missed rounds are not visible here: pass no rounds from before a long absence.
+    A node that is tested alone on 32 questions and gains .02 per round or less is flagged at least
+    once in 100 rounds with a probability of about 1 in 1000 (without the allowances, up to 1 in 4).
+    A jump from .1 to .9 is always found. The test cannot see how long ago an earlier round was:
+    pass no rounds from before a long absence.
     """
     tested = [history for history in histories if len(history.earlier) >= MIN_ROUNDS]
     if not tested:
@@ -111,7 +113,7 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
 
 
 def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
-    """Return each history's share of correct answers, and how many questions this share weighs.
+    """Return each history's share of correct answers, and its weight as a number of questions.
 
     The share is over the last MAX_ROUNDS rounds. Both allowances of `find_jumps` are applied: the
     share is raised for learning, and the weight is at most MAX_WEIGHT.
@@ -128,12 +130,12 @@ def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
 
 
 def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> Floats:
-    """Return the probability [N] of at least `correct` right answers to `n` questions.
+    """Return the beta-binomial probability [N] of at least `correct` right answers out of `n`.
 
     The history has `right` of `seen` questions right. All arguments are arrays [N].
 
-    Sums the upper tail directly: scipy's `betabinom.sf` is slow, and as 1 - cdf it loses all
-    precision below 1e-15.
+    Sums the upper tail directly: scipy's `betabinom.sf` is slow, and because it is computed as
+    `1 - cdf`, it loses all precision below 1e-15.
     """
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import betabinom

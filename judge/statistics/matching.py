@@ -1,9 +1,9 @@
-"""How many texts two nodes share, and how likely that is by chance; on arrays, pure.
+"""Counts and probabilities of the wrong texts that two nodes share; pure functions on arrays.
 
-`texts` [N, Q] has the number of the wrong text that each node (row) gave to each question (column).
-Equal numbers are equal texts, for any question, and -1 means that the node has no wrong answer to
-the question. `models` [N] has the numbers of the nodes' models.
-`copying` explains the test.
+`copying` explains the test. In `texts` [N, Q], a row is a node, a column is a question, and the
+value is the number of the wrong text that the node gave to the question. Equal texts have equal
+numbers, also for different questions. -1 means that the node has no wrong answer to the question.
+`models` [N] has the numbers of the nodes' models.
 """
 
 from dataclasses import dataclass
@@ -35,10 +35,11 @@ def find_candidates(texts: Ints) -> Ints:
     """Return pairs [P, 2] of rows, lower row first, that meet on at least MIN_MATCHES questions.
 
     Two nodes meet on a question if they gave the same text and are at most _NEIGHBOURS places apart
-    when nodes are sorted by text. So any two of up to twelve nodes with the same text meet; for
-    more nodes, all pairs would be too many (up to N squared). Ties are broken by the texts of the
-    following questions, so nodes that share many texts are neighbours on many questions. Nodes that
-    share all of them keep their original order, and so have the same neighbours everywhere.
+    when nodes are sorted by text. So if at most twelve nodes gave a text, all of their pairs meet.
+    If more nodes gave it, only neighbours meet, because the number of all pairs grows as N squared.
+    Ties are broken by the texts of the following questions, so nodes that share many texts are
+    neighbours on many questions. Nodes that share all texts keep their original order, and are
+    therefore neighbours of the same nodes on every question.
     """
     nodes, questions = texts.shape
     met = [np.empty(0, dtype=np.int64)]
@@ -60,11 +61,13 @@ def find_candidates(texts: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """The tested `pairs` [P, 2] of nodes (rows of `texts`), and the results for each pair [P].
+    """The tested pairs of nodes, and the results of each pair.
 
-    `both_wrong` is the number of questions that both nodes answered wrongly. On `matches` of these
-    their texts are equal; `expected` is the number of matches that chance would give. Repeats of a
-    shared text are not counted.
+    `pairs` [P, 2] are row numbers of `texts` (see the module); the other arrays are [P].
+    `both_wrong` is the number of questions that both nodes answered wrongly, and `matches` the
+    number of these on which their texts are equal. `expected` is the number of matches expected by
+    chance, and `p_values` the probability of at least `matches` by chance. If a pair shares a text
+    on several questions, only the first of these questions is counted.
     """
 
     pairs: Ints
@@ -76,11 +79,12 @@ class PairComparison:
 
 @dataclass(frozen=True)
 class _Witnesses:
-    """Counts over each node's group, the node included. Groups are all nodes, or those of a model.
+    """Counts over the group of each node. A group is either all nodes or those of one model.
 
     For each node and question [N, Q], `alike` counts the nodes of the group that gave the same text
     as the node, and `wrong` the nodes of the group with any wrong answer to the question. `present`
-    [N] counts the nodes of the group with a wrong answer to any question.
+    [N] counts the nodes of the group with a wrong answer to any question. All counts include the
+    node.
     """
 
     alike: Ints
@@ -88,11 +92,11 @@ class _Witnesses:
     present: Ints
 
     def text_shares(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
-        """Return the share [P, Q] of each node's text among the wrong answers of its group.
+        """Return the share [P, Q] of each node's text among its group's wrong answers.
 
-        `nodes` [P] has one node of each pair. Its partner, the other node of the pair, is left out
-        of the share: `partner` [P] is true where the partner is in the group, and `match` [P, Q]
-        where the partner gave the same text.
+        `nodes` [P] has one node of each pair. The answer of the pair's other node, the partner, is
+        left out of the share: `partner` [P] is true where the partner is in the group, and `match`
+        [P, Q] where the partner gave the same text.
         """
         inside = partner[:, None]
         alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
@@ -103,9 +107,9 @@ class _Witnesses:
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
     """Return the pairs whose nodes share more texts than expected, with the results of their test.
 
-    `pairs` [P, 2] are pairs of rows of `texts`; the module explains `texts` and `models`. Left out
-    are pairs with no more matches than expected by chance, and pairs with fewer than MIN_WITNESSES
-    other nodes to compare with: nodes of their model, or of any model if theirs differ.
+    `pairs` [P, 2] are row numbers of `texts` (see the module). A pair is left out if it has no more
+    matches than expected by chance, or fewer than MIN_WITNESSES other nodes to compare with. These
+    are the other nodes of the pair's model, or all other nodes if the pair has two models.
     """
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
@@ -133,10 +137,11 @@ def _find_probabilities(
 ) -> Floats:
     """Return for each pair and question [P, Q] how likely equal texts are by chance.
 
-    The result is the share of one node's text among the wrong answers to the question, the other
-    node's answer left out. It is computed for both nodes, among all nodes and among those of the
-    same model; the largest of these shares is returned. `match` [P, Q] says where the two texts are
-    equal, `same_model` [P] which pairs have one model.
+    The probability is the largest of up to four shares: of each node's text among the wrong answers
+    of all nodes, and among those of its model. Each share leaves out the answer of the pair's other
+    node. A model is not used if fewer than MIN_WITNESSES of its nodes, besides the pair, have wrong
+    answers. `match` [P, Q] is true where the two texts are equal, and `same_model` [P] where the
+    pair has one model.
     """
     probabilities = np.zeros(match.shape)
     for nodes in pairs.T:
@@ -153,9 +158,9 @@ def _test_pairs(
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
     """Return the columns of a `PairComparison` for the pairs that match more than expected.
 
-    Before the test, repeats of a text that a pair shares on an earlier question are removed. This
-    lowers the pair's matches at least as much as their expected number, so the other pairs cannot
-    become findings.
+    These pairs are selected first. Then, on each question where a pair repeats a text that it
+    shares on an earlier question, the match is removed. This lowers the pair's matches by 1 and
+    their expected number by at most 1, so it could not have turned any other pair into a finding.
     """
     more = match.sum(axis=1) > probabilities.sum(axis=1)
     pairs, both, match, probabilities = pairs[more], both[more], match[more], probabilities[more]
@@ -169,10 +174,9 @@ def _test_pairs(
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
-    """Return, for each node, counts of wrong answers in its group.
+    """Return the counts of wrong answers in each node's group.
 
-    `texts` [N, Q] has the number of each node's wrong text for each question, -1 where it has none.
-    `groups` [N] has the number of each node's group.
+    `texts` [N, Q] is explained in the module. `groups` [N] has the number of each node's group.
     """
     questions = texts.shape[1]
     is_wrong = texts >= 0
@@ -201,8 +205,9 @@ def _find_repeats(texts: Ints, match: Flags) -> Flags:
 def compute_tails(probabilities: Floats, at_least: Ints) -> Floats:
     """Return P(K >= at_least) [P] for sums K of independent trials with `probabilities` [P, Q].
 
-    Exact: the Poisson-binomial distribution is built trial by trial. scipy's `poisson_binom.sf`
-    is 1 - cdf, which loses all precision below 1e-15, where the relevant tails are.
+    Builds the Poisson-binomial distribution exactly, trial by trial. scipy's `poisson_binom.sf` is
+    computed as `1 - cdf` and loses all precision below 1e-15, but findings have such small
+    p-values.
     """
     rows, trials = probabilities.shape
     mass = np.zeros((rows, trials + 1))

@@ -1,7 +1,7 @@
-"""Tests over several seasons whether sharing helps swarms, valid at every look; pure.
+"""A test over several seasons of whether sharing helps swarms, valid at every look; pure.
 
 A season is one swarm, and anything that affected one of its arms alone, such as an outage or a
-poisoned pool, is part of its difference. So the unit is a season.
+poisoned pool, is part of its difference. So the unit of the test is a season, not a node.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ class SeasonsClaim:
 
     `difference` is the mean of the seasons' differences swarm - isolated, as a score fraction; None
     without seasons. `interval` is its 95 % interval; None if there are fewer than two seasons, or
-    if all differences are equal. A test needs `missing_seasons` more seasons; `p_value` is None
-    unless this is 0.
+    if all differences are equal. `missing_seasons` is the number of further seasons that a test
+    needs; until it is 0, `p_value` is None.
     """
 
     n_seasons: int
@@ -42,14 +42,14 @@ class SeasonsClaim:
 
 
 def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
-    """Return what the seasons' differences, swarm - isolated, show together; tested by sign flips.
+    """Return what the seasons' differences show together, tested by flipping their signs.
 
-    `differences` has the difference of each season, in the order in which the seasons ended. From
-    MIN_SEASONS seasons on, the test is repeated after each season; each repetition is a *look*. The
-    test flips the signs of the differences in all ways; beyond fourteen seasons it draws 16,384
-    ways with a fixed seed. Its p-value is exact over all looks together if, without an effect, a
-    season's difference is as likely as its opposite. The interval is Student's at 95 % for one
-    look.
+    `differences` has the difference swarm - isolated of each season, in the order in which the
+    seasons ended. From MIN_SEASONS seasons on, the test is repeated after each season; each
+    repetition is a *look*. The test compares the sum of the differences with the sums for all
+    combinations of signs; beyond fourteen seasons, for 16,384 combinations that are drawn with a
+    fixed seed. The p-value is exact over all looks together if, without an effect, a season's
+    difference is as likely as its opposite. The interval is Student's at 95 %, valid for one look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))
@@ -66,11 +66,11 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
-    """Return the p-value of the sign-flip test after all looks.
+    """Return the p-value of the sign-flip test after all looks, and a sum of the differences.
 
-    Also return the sum of the differences at the look that gave this p-value. `values` has the
-    difference of each season, at least MIN_SEASONS of them. There is a look after each season, the
-    first after MIN_SEASONS.
+    The sum is over the seasons up to the look at which the p-value first fell to this value.
+    `values` has the difference of each season, at least MIN_SEASONS of them. There is a look after
+    each season, the first after MIN_SEASONS.
     """
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
     spent = 1 - np.power(_UNSPENT_FACTOR, np.arange(1, len(sums) + 1), dtype=np.float64)
@@ -79,9 +79,10 @@ def _flip_signs(values: Floats) -> tuple[float, float]:
 
 
 def _draw_signs(seasons: int) -> Floats:
-    """Return vectors of the signs 1 and -1, one per row: [ways, seasons]. The first row is all 1.
+    """Return vectors of the signs 1 and -1, one per row: [paths, seasons]. The first row is all 1.
 
-    They are all possible vectors if these are at most _MAX_PATHS, otherwise _MAX_PATHS random ones.
+    If there are at most _MAX_PATHS such vectors, all are returned. Otherwise there are _MAX_PATHS
+    rows, random except for the first.
     """
     if 2**seasons <= _MAX_PATHS:
         flipped = np.arange(2**seasons)[:, None] >> np.arange(seasons) & 1
@@ -94,7 +95,7 @@ def _draw_signs(seasons: int) -> Floats:
 
 
 def _student_interval(values: Floats) -> Interval | None:
-    """Return Student's 95 % interval of the mean; None for one value or equal values."""
+    """Return Student's 95 % interval of the mean; None for equal values or fewer than two."""
     from scipy.stats import ttest_1samp
 
     if len(values) < 2 or np.ptp(values) <= _MIN_SPREAD:

@@ -1,7 +1,7 @@
-"""Power analysis: how many nodes a claim about sharing needs; pure.
+"""Power analysis: how many nodes are needed to show an effect of sharing; pure.
 
-Nodes of one arm differ in two ways: permanently, because machines and luck differ, and from round
-to round, because a round asks few questions. More rounds reduce only the second.
+The scores of nodes of one arm differ permanently, because machines and luck differ. They also vary
+from round to round, because a round asks few questions. More rounds reduce only this variation.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ScoreSpread:
-    """How much the scores in an arm vary, as standard deviations in score fractions.
+    """Standard deviations of the scores in an arm, as score fractions.
 
     `nodes` is the permanent variation between the nodes, and `rounds` the variation of one node's
     score from round to round.
@@ -32,17 +32,18 @@ class ScoreSpread:
     rounds: float
 
     def after(self, rounds: int) -> float:
-        """Return the standard deviation of the nodes' mean scores after this many rounds."""
+        """Return the standard deviation of the nodes' mean scores over `rounds` rounds."""
         return float(np.sqrt(self.nodes**2 + self.rounds**2 / rounds))
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return how much the scores of nodes of the same arm vary; None if no arm has two nodes.
+    """Return how much the scores of nodes of the same arm vary; None if each arm has only one node.
 
-    All arms give one estimate. A node's deviation in a round is its score minus the mean score of
-    all nodes of its model, whatever their arm. `arms` has an array for each arm with each node's
-    mean deviation. `rounds` and `noise` have one value for each node, all arms together: the number
-    of rounds in which the node was scored, and the variance of its deviation over these rounds.
+    All arms together give one estimate. `arms` has a non-empty array for each arm, with the mean
+    deviations of its nodes. A node's deviation in a round is its score minus the mean score of all
+    trained nodes of its model, whatever their arm. `rounds` and `noise` have one value for each
+    node of all arms, in any order: the number of rounds in which the node was scored, and the
+    variance of its deviation over these rounds.
     """
     dof = sum(len(arm) - 1 for arm in arms)
     if dof < 1 or not len(rounds):
@@ -56,10 +57,10 @@ def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> S
 def plan_nodes(
     effect: float, *, spread: ScoreSpread, rounds: int, alpha: float, minimum: int
 ) -> int:
-    """Return how many nodes each arm needs to detect a difference of `effect`, at least `minimum`.
+    """Return how many nodes per arm detect a difference of `effect` with probability POWER.
 
-    `effect` > 0 is a score fraction. A two-sided t test at level `alpha` after `rounds` rounds
-    detects it with probability POWER. Returns MAX_NODES if that many are not enough.
+    The result is at least `minimum`, and MAX_NODES if fewer nodes are not enough. `effect` > 0 is a
+    score fraction. The test is a two-sided t test at level `alpha` after `rounds` rounds.
     """
 
     def find_power(nodes: int) -> float:
@@ -71,8 +72,8 @@ def plan_nodes(
 def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
     """Return the smallest difference that `nodes` >= 2 nodes per arm detect with probability POWER.
 
-    It is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected. The test is
-    the same as in `plan_nodes`.
+    The difference is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected.
+    The test is the same as in `plan_nodes`.
     """
     parts = 2**14
 

@@ -33,11 +33,12 @@ DEMO: dict[str, Any] = {
 
 
 class Command(BaseCommand):
-    """Create and start a season that lasts a year, or a short one for a demo (`--demo`).
+    """Create and start a season with questions for a year, or a short one for a demo (`--demo`).
 
-    Does nothing if a season is running, except that a demo replaces a halted season whose name
-    begins with --name. If the name is taken, a demo adds a number to it; without --demo,
-    CommandError is raised.
+    Does nothing if a season is running, with one exception: --demo replaces a running season that
+    the judge has paused (`Season.halt_reason`) and that has the name --name, alone or with a
+    number. If the name --name is taken, --demo adds a number to it; without --demo, CommandError is
+    raised. CommandError is also raised if the task mix fails a check.
     """
 
     help = "Create and start a season with questions for a year, unless one is running."
@@ -75,7 +76,7 @@ class Command(BaseCommand):
 
 
 def _is_numbered(name: str, base: str) -> bool:
-    """Return whether `name` is `base`, or `base` with a number."""
+    """Return whether `name` is `base`, or `base` with a number, such as "First light 2"."""
     return re.fullmatch(re.escape(base) + r"( \d+)?", name) is not None
 
 

@@ -42,7 +42,7 @@ class Command(BaseCommand):
         noise: float,
         **_options: object,
     ) -> None:
-        """Print how many nodes each arm needs, for `rounds` rounds and for fractions of them.
+        """Print how many nodes each arm needs in trials of `rounds` rounds and of fewer rounds.
 
         `effect`, `spread` and `noise` are in points, which are hundredths of a score. If `like`
         names a model, its measured spread replaces `spread` and `noise`. Raises CommandError if a
@@ -71,9 +71,9 @@ class Command(BaseCommand):
 
 
 def read_spread(model: str) -> ScoreSpread:
-    """Return a model's spread in the newest season that tested it.
+    """Return the spread of a model's scores in the newest season that tested the model.
 
-    Raises CommandError if none did.
+    Raises CommandError if no season did.
     """
     newest = Comparison.objects.filter(model=model).order_by("-season_id")
     for stored in newest.values_list("claim", flat=True):

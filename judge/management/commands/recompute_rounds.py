@@ -12,7 +12,7 @@ from swarm_web.core.verifiers import process_verifier
 
 
 class Command(BaseCommand):
-    """Recompute closed rounds: by default those where a scored node lacks counts by dataset."""
+    """Recompute closed rounds: by default those with a score that has no results by dataset."""
 
     help = "Grade closed rounds again: by default those whose scores lack cells by dataset."
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *, every: bool, **_options: Any) -> None:
         """Recompute closed rounds, oldest first, and print how many scores changed in each.
 
-        Without `every`, only rounds in which a scored node lacks counts by dataset are recomputed.
+        Without `every`, only rounds in which a scored node's `cells` are empty are recomputed.
         """
         closed = Round.objects.filter(phase=Round.Phase.CLOSED).select_related("season")
         bare = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED, cells={})

@@ -13,7 +13,7 @@ from judge.services.record import add_link
 class Command(BaseCommand):
     """Add a link to the chain with the number of the last round in a restored backup.
 
-    So nodes know which rounds were lost.
+    From this number, nodes can tell which rounds were lost.
     """
 
     help = "Run once after restoring a backup, before the site is started again."

@@ -1,4 +1,4 @@
-"""`manage.py rotate_site_key`: sign receipts and heads with a new key."""
+"""`manage.py rotate_site_key`: sign receipts and chain heads with a new key."""
 
 from typing import Any
 
@@ -14,5 +14,5 @@ class Command(BaseCommand):
     help = "Create a new site key. Clients accept it because the old key signs it."
 
     def handle(self, **_options: Any) -> None:
-        """Rotate the key, and print the public key."""
+        """Create the new key, and print its public part."""
         self.stdout.write(f"the site signs with {rotate_site_key(now=timezone.now()).public}")

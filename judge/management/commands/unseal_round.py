@@ -1,4 +1,4 @@
-"""`manage.py unseal_round`: read sealed questions, which is recorded in the public chain."""
+"""`manage.py unseal_round`: print a round's sealed questions, and record this in the chain."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Print the questions of a round that has not closed, and first record this in the chain."""
+    """Record in the public chain that a round is unsealed before it closes; print its questions."""
 
     help = "Read a round's sealed questions. It is recorded in the public chain, with the reason."
 
