@@ -1,7 +1,8 @@
-"""A season's task mix: whether it is valid, sample questions, and for how many rounds it lasts.
+"""A season's task mix: whether it is valid, sample questions, and how long its questions last.
 
-How long it lasts is computed from the gate's measurements of how many questions a dataset has. What
-the gate did not measure is measured here.
+A season asks no question twice, so a dataset has questions for a limited number of rounds. This
+number is computed from how many different questions the dataset has. The gate (`swarm_tasks.gate`)
+measured this for common configurations; others are measured here.
 """
 
 import functools
@@ -70,10 +71,10 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 
 
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
-    """Return for how many rounds of `questions` questions each dataset lasts.
+    """Return for how many rounds each dataset has questions, if a round has `questions` in all.
 
-    Raises ValidationError naming the datasets that do not last `rounds` rounds, or if one cannot be
-    measured. A dataset passes if the measurement leaves open whether it lasts.
+    Raises ValidationError if a dataset cannot be measured, or if the upper end of a dataset's
+    interval (`at_most`) is below `rounds`. The error names all such datasets.
     """
     try:
         lasting = read_lasting(tasks, questions)
@@ -92,11 +93,11 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
 
 
 def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLifetime]:
-    """Return for how many rounds of `questions` questions each task's dataset lasts.
+    """Return for how many rounds each dataset has questions, if a round has `questions` in all.
 
-    What the gate did not measure is measured now; the results are cached in this process. Raises
-    RefusedError if a dataset cannot be measured, KeyError for a dataset that is not allowed, and
-    ValueError when there are fewer questions than tasks.
+    A configuration that the gate did not measure is measured now, and the result is cached in this
+    process. Raises RefusedError if a dataset cannot be measured, KeyError for a dataset that is not
+    allowed, and ValueError when there are fewer questions than tasks.
     """
     spaces = {task.dataset: find_space(task) for task in tasks}
     unknown = [task for task in tasks if spaces[task.dataset] is None]
@@ -110,7 +111,7 @@ def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLif
 
 
 def season_lasting(season: Season) -> list[DatasetLifetime]:
-    """Return for how many rounds each dataset of a season lasts.
+    """Return for how many rounds each dataset of a season has questions.
 
     Raises the errors of `read_lasting`.
     """

@@ -1,7 +1,7 @@
 """The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
 
-Beat runs each of them every few seconds, except `recompute`. So work that a crash or a lost message
-left undone is found again. The gateway queues `grade_answers` as well when answers arrive, so that
+Beat runs each of them every few seconds, except `recompute`, so work that a crash or a lost message
+interrupted is still done. The gateway also queues `grade_answers` when answers arrive, so that
 grading starts earlier.
 """
 
@@ -50,15 +50,15 @@ def tick_rounds() -> None:
 
 @shared_task
 def draw_rounds() -> None:
-    """Draw the questions of rounds that wait for the public beacon, if their value is published."""
+    """Draw the questions of those waiting rounds whose beacon value has been published."""
     draw_waiting_rounds(now=timezone.now(), fetch=drand.fetch_beacon, verifier=process_verifier())
 
 
 @shared_task
 def grade_answers() -> None:
-    """Grade waiting answers for up to GRADING_BUDGET_S.
+    """Grade waiting answers for about GRADING_BUDGET_S.
 
-    If any may be left then, queue the task again.
+    If some may remain after this time, queue the task again.
     """
     until = monotonic() + GRADING_BUDGET_S
     while grade_batch(verifier=process_verifier()):
@@ -76,7 +76,7 @@ def grade_answers() -> None:
 def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
     """Grade a closed round again, at an operator's request.
 
-    While the database does not answer, Celery retries: beat does not run this task again.
+    Celery retries the task until the database answers, because beat does not run this task.
     """
     judge_round = Round.objects.select_related("season").get(pk=round_id)
     recompute_round(
@@ -90,10 +90,11 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 @shared_task
 def update_standings() -> None:
-    """Bring standings up to date with the rounds in each window, and raise flags about new rounds.
+    """Refresh standings, inspect newly closed rounds, and rebuild stale summaries.
 
-    New rounds are the closed ones that were not searched for copied answers and jumps yet. Then
-    rebuild stale summaries for up to REBUILD_BUDGET_S; the next run continues.
+    Standings are refreshed for each season in which the rounds of a window may have changed. The
+    inspection flags copied answers and jumps, and compares the arms. Summaries are rebuilt for
+    about REBUILD_BUDGET_S; the next run continues.
     """
     now = timezone.now()
     for season in seasons_to_refresh(now=now):

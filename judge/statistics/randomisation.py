@@ -2,16 +2,17 @@
 
 If a coin assigned the arms, the assignment mechanism is known exactly. Under Fisher's sharp null
 hypothesis, that no score depends on any node's arm, the scores are the same however the coin falls.
-So the arms that it drew and the arms that it might have drawn (`shuffle_arms`) are exchangeable,
-and each assignment has a path of statistics over the looks (`measure_gaps`). The observed path is
-significant if few of the others reach as far. Nothing is assumed about the distribution of scores,
-their dependence, or when nodes join (R. A. Fisher, The Design of Experiments, 1935).
+So the arms that it drew and the arms that it might have drawn (`shuffle_arms`) are exchangeable.
+Each assignment of arms has a path: the distances between the arms at all looks (`measure_gaps`).
+The observed path is significant if few other paths have distances as large. Nothing is assumed
+about the distribution of scores, their dependence, or when nodes join (R. A. Fisher, The Design of
+Experiments, 1935).
 
-All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983), of which the
-share spent[k] may be used up to the k-th look. In a test of level a, the paths rejected at the k-th
-look or before are at most a * spent[k] of all paths, and every path is equally likely to be the
-observed one. `compute_p_values` returns the lowest level at which the observed path has been
-rejected.
+All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983). In a test of
+level a, the paths rejected up to the k-th look are at most a * spent[k] of all paths. Under the
+null hypothesis every path is equally likely to be the observed one, so the probability of a false
+rejection is at most a. `compute_p_values` returns the lowest level at which the observed path has
+been rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +36,12 @@ Bits = npt.NDArray[np.bool_]
 def shuffle_arms(
     places: Sequence[tuple[int, int]], blocks: Mapping[int, Sequence[bool]], *, seed: int
 ) -> Bits:
-    """Return labels [1 + DRAWS, nodes], true for swarm: the observed row, then DRAWS drawn ones.
+    """Return assignments of arms [1 + DRAWS, nodes], true for swarm; the first is the observed one.
 
-    `places` has the number of each node's block, and the node's place in the block. `blocks` maps a
-    block's number to the arms that the coin drew for all of its places, including places without a
-    node. Labels are shuffled within their block, seeded only by `seed` and the block's number, so
-    that later nodes do not change the labels of earlier ones.
+    `places` has a pair for each node: the number of its block and its place in the block. `blocks`
+    maps a block's number to the arms of all its places, also of places that no node has taken. The
+    other assignments shuffle the arms of each block, seeded only by `seed` and the block's number.
+    So a node that takes a free place does not change what is drawn for other nodes.
     """
     labels = np.empty((1 + DRAWS, len(places)), dtype=bool)
     shuffled: dict[int, Bits] = {}
@@ -55,12 +56,11 @@ def shuffle_arms(
 
 
 def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
-    """Return the distances [looks, labels] between the arms.
+    """Return the distance between the arms at each look for each assignment [looks, assignments].
 
-    There is one for each look (a time at which the test is made) and each assignment of arms, a row
-    of `labels`. The distance is the absolute value of Welch's t, or -1 where an arm has fewer than
-    `minimum` nodes that count at the look. `labels` [labels, nodes] is true for swarm. `values`
-    [looks, nodes] is NaN where a node does not count.
+    The distance is the absolute value of Welch's t, or -1 where an arm has fewer than `minimum`
+    nodes that count at the look. `labels` [assignments, nodes] are assignments of arms, true for
+    swarm. `values` [looks, nodes] is NaN where a node does not count.
     """
     counted = ~np.isnan(values)
     deviations = np.where(counted, values - np.nanmean(values, axis=1, keepdims=True), 0)
@@ -76,9 +76,9 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
 
 
 def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
-    """Return |t| [looks, labels], or -1 where an arm has fewer than `minimum` nodes.
+    """Return Welch's |t| [looks, assignments], or -1 where an arm has fewer than `minimum` nodes.
 
-    `swarm` and `isolated` are each arm's counts, sums and sums of squares [3, looks, labels].
+    `swarm` and `isolated` are each arm's counts, sums and sums of squares [3, looks, assignments].
     """
     means, errors = [], []
     for count, total, squares in (swarm, isolated):
@@ -93,13 +93,13 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 
 
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
-    """Return the p-values [looks] of the observed path: one after each look, never rising.
+    """Return the p-value of the observed path after each look [looks]; it never rises.
 
-    `gaps` [looks, paths] are distances between the arms. A path has the gaps of one assignment of
-    arms; the first path is the observed one. `spent` [looks], rising to at most 1, is the share of
-    the error budget that may be used up to each look. Under the null hypothesis, the probability
-    that the p-value ever falls to a or below is at most a. P-values are rounded up to one of
-    `_LEVELS`.
+    `gaps` [looks, paths] are distances between the arms. A path has the distances of one assignment
+    of arms; the first path is the observed one. `spent` [looks], rising to at most 1, is the share
+    of the error budget that may be used in all looks up to this one. Under the null hypothesis, the
+    probability that the p-value ever falls to a or below is at most a. P-values are rounded up to
+    one of `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)
@@ -116,11 +116,13 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
 
 
 def _find_thresholds(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
-    """Return each level's threshold at a look: a path with a larger gap reaches the level.
+    """Return the thresholds of all levels at a look [levels].
 
-    `gap` [paths] has the paths' gaps at this look, and `reached` [paths] the lowest level that each
-    path reached before. At most `quotas` [levels] paths reach a level, earlier looks included. A
-    stricter level never has a lower threshold.
+    A path is rejected at a level if its distance is larger than the level's threshold. `gap`
+    [paths] has the distances at this look, and `reached` [paths] the lowest level at which each
+    path was rejected at earlier looks, 1 if none. `quotas` [levels] is the largest number of paths
+    that may be rejected at each level, at this and earlier looks together. A stricter level never
+    has a lower threshold.
     """
     order = np.argsort(-gap, kind="stable")
     ranked, before = gap[order], reached[order]

@@ -1,4 +1,4 @@
-"""Summary statistics of one round: turnout, quartiles of the scores, arms; pure.
+"""Summary statistics of one round: node counts, quartiles of scores, questions, arms; pure.
 
 Pages that list rounds read these instead of a round's thousands of scores.
 """
@@ -22,8 +22,8 @@ class ScoredResult:
     """A node's score in a round.
 
     `answered` and `solved` have one packed bit per question (`swarm_record.stream.pack`): whether
-    the question counts for the node, and whether the node solved it. A quarantined node does not
-    compete.
+    the question counts in the node's score, and whether the node solved it. A quarantined node does
+    not compete.
     """
 
     model: str
@@ -52,11 +52,11 @@ class ArmGroup:
 class RoundStatistics:
     """Statistics of one round's scores.
 
-    `scored` counts all scored nodes. `tallies` has for each question, in order, how many of these
-    nodes solved it and for how many it counts. All other attributes cover only nodes that compete:
-    `groups` has the MAX_GROUPS largest groups, and `trained` counts the nodes that are not `base`.
-    The quartiles (`low`, `median`, `high`) and `best` are over the scores of these trained nodes,
-    None if there are none.
+    `scored` is the number of scored nodes. `tallies` has a pair for each question, in order: how
+    many scored nodes solved it, and for how many it counts. All other attributes cover only nodes
+    that compete: `groups` has the MAX_GROUPS largest groups, and `trained` is the number of nodes
+    that are not `base`. The quartiles (`low`, `median`, `high`) and `best` are over the scores of
+    the trained nodes, None if there are none.
     """
 
     scored: int
@@ -87,7 +87,7 @@ def summarise(results: Sequence[ScoredResult], *, questions: int) -> RoundStatis
 
 
 def tally_datasets(results: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
-    """Return the sums of the nodes' cells by arm, given each node's (arm, cells)."""
+    """Return each arm's cells, summed over its nodes, given the (arm, cells) of each node."""
     by_arm: defaultdict[str, Cells] = defaultdict(dict)
     for arm, cells in results:
         by_arm[arm] = add_cells(by_arm[arm], cells)

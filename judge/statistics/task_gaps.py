@@ -2,8 +2,8 @@
 
 The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
 questions that it solved over its rounds. Nothing is tested, because among many datasets some would
-differ by chance. Nothing corrects for which rounds a node took part in, so hard rounds may lower
-the mean of one arm.
+differ by chance. Values are not adjusted for the difficulty of a node's rounds, so an arm with
+harder rounds may have a lower mean.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from swarm_tasks.cells import Cells
 
 @dataclass(frozen=True)
 class CellUnit:
-    """One node's arm and cells over `rounds` rounds of a season."""
+    """One node in a season: its arm, its number of rounds, and its [correct, n] by dataset."""
 
     arm: str
     rounds: int
@@ -49,10 +49,10 @@ class TaskGap:
 
 
 def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
-    """Return one model's gaps, in the order of the datasets' names.
+    """Return one model's gaps, one for each dataset, in the order of the datasets' names.
 
-    Nodes with fewer than MIN_ROUNDS rounds do not count. A dataset has no gap unless both arms have
-    a node that was asked it.
+    Nodes with fewer than MIN_ROUNDS rounds are left out. A dataset has a gap if at least one
+    remaining node of each arm was asked a question from it.
     """
     shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:

@@ -1,1 +1,1 @@
-"""Join a swarm for collective reinforcement learning with a local model."""
+"""The node client: trains a local model in a swarm for collective reinforcement learning."""

@@ -78,10 +78,7 @@ class ClientCommands(TyperGroup):
     """
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        """Run the chosen command; its NodeError is printed and becomes an exit status.
-
-        `explained_problems` does this, and handles Ctrl-C.
-        """
+        """Run the chosen command; `explained_problems` handles its NodeError and Ctrl-C."""
         with explained_problems():
             return super().invoke(ctx)
 

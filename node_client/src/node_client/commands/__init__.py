@@ -1,1 +1,1 @@
-"""What the commands of `swarm-node` do, except `join` and `train`."""
+"""The implementations of the commands of `swarm-node`, except `join` and `train`."""

@@ -58,8 +58,8 @@ def init(
 def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
     """Return each setting by name, as a dict of `value`, `source` and `place`, for JSON.
 
-    The value of a secret that is set is replaced by HIDDEN. `place` names where the value was
-    given.
+    The value of a secret that is set is replaced by HIDDEN. `source` is the kind of the value's
+    source, such as `file`, and `place` the source itself, such as the path of that file.
     """
     rows = {}
     for name, setting in all_settings().items():
@@ -113,7 +113,7 @@ def _show(setting: Setting, value: object) -> str:
 
 
 def _as_toml(setting: Setting) -> str:
-    """Return the setting's default in TOML; without a default, a comment with allowed values."""
+    """Return the setting's default in TOML, or a comment with allowed values if it has none."""
     if setting.default is None:
         return f"  # {setting.allowed}"
     # JSON is valid TOML for numbers, strings, lists and booleans.

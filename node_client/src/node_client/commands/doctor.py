@@ -34,7 +34,7 @@ HTTP_TIMEOUT_S = 10.0
 class DoctorCheck:
     """The result of one check: what was found (`detail`), and what to do about it (`remedy`).
 
-    A `warn` does not prevent training. `remedy` is empty if the check passed.
+    A problem at level `warn` does not prevent training. `remedy` is empty at level `ok`.
     """
 
     name: str
@@ -58,9 +58,9 @@ def check_machine(
 
 
 def check_python() -> DoctorCheck:
-    """Report Python and system.
+    """Report the version of Python and the operating system.
 
-    It always passes: pip does not install the client on a Python that is too old.
+    This check always passes, because pip does not install the client on a Python that is too old.
     """
     version = platform.python_version()
     return DoctorCheck("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
@@ -101,7 +101,7 @@ def check_disk(folder: Path) -> DoctorCheck:
 
 
 def check_verifier() -> DoctorCheck:
-    """Let the verifier draw a task and score an answer; warn if its child lacks protections."""
+    """Check that the verifier works; warn if its child process lacks protections."""
     choice = STARTER_TASKS[0]
     try:
         with Verifier() as verifier:
@@ -145,10 +145,10 @@ def check_model(name: str, *, device: str, gpu_fraction: float | None = None) ->
 
 
 async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
-    """Test the connection to a coordinator: its web server, the clock, encryption, the node socket.
+    """Test a coordinator's web server, clock, encryption and node socket; return the results.
 
-    An empty `token` gives a `warn`, because the socket cannot be tested without one. If the web
-    server does not answer, or answers with an error status, nothing else is tested.
+    With an empty `token` the socket cannot be tested, and its result has the level `warn`. If the
+    web server does not answer, or answers with an error status, nothing else is tested.
     """
     checks = await _check_web(site)
     if checks[0].level == "fail":

@@ -1,4 +1,4 @@
-"""Commands about a node's token: `login`, `logout`, `claim`; `join` gets its first token here too.
+"""The commands `login`, `logout` and `claim`, and how `join` gets a token for a new node.
 
 A person approves a code on the site, with any device, so this machine needs no browser. The token
 is never printed. It is saved in the state folder, which other users of this machine cannot read.
@@ -25,11 +25,12 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
-    """Get a token from the chosen site, save it in the state folder and return it.
+    """Get a token from the coordinator, save it in the state folder and return it.
 
     Prints a code and waits until a person has approved it on the site, for a new node or for one
-    that they own; an `anonymous` node needs no approval. Raises NodeError when the site gives no
-    token, or when the new token would replace that of an anonymous node, which would be lost.
+    that they own. If `anonymous`, the token is for a new node without an owner, and no approval is
+    needed. Raises NodeError when the site gives no token, or when the state folder has the token of
+    an anonymous node, which would be lost.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
@@ -55,9 +56,8 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 def save_token(
     choices: SettingChoices, token: str, *, node: str = "", anonymous: bool = False
 ) -> None:
-    """Save a token for the chosen site in the state folder.
+    """Save a token for the coordinator in the state folder. Raises SettingsError if that fails.
 
-    Raises SettingsError if that fails.
     An empty `node` keeps the node's saved name. `anonymous` says that no account owns the node.
     """
     site, state = choices.coordinator, choices.state
@@ -98,7 +98,7 @@ def render_code(code: DeviceCode, *, console: Console) -> Text:
 
 
 def fits(picture: Text, *, console: Console) -> bool:
-    """Return whether a picture fits into the width of the console."""
+    """Return whether a picture made of characters is at most as wide as the console."""
     return max(map(len, picture.plain.splitlines())) <= console.width
 
 
@@ -164,7 +164,7 @@ def claim(url: str, *, choices: SettingChoices) -> None:
 
 
 def _check_replaceable(remembered: NodeRecord) -> None:
-    """Raise SettingsError if deleting the token would lose an anonymous node."""
+    """Raise SettingsError if the node would be lost without its token because it is anonymous."""
     if remembered.token and remembered.anonymous:
         raise SettingsError(
             f"{remembered.node} belongs to no account, so it could not be continued without the "

@@ -115,7 +115,7 @@ def estimate(
 
 
 def _read(config: Path, console: Console) -> "Experiment":
-    """Read an experiment from a file, and create its bases."""
+    """Read an experiment from a file, and create those of its base models that are missing."""
     with console.status("Starting"):
         from node_client.lab.bases import make_bases  # imports torch and transformers
         from node_client.lab.config import read_experiment

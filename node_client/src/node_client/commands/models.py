@@ -96,9 +96,10 @@ def warn(text: str) -> None:
 def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
     """Return the name or folder of the model to chat with.
 
-    It is the --model of the command line. Without --model, it is the model in `checkpoint`, a step
-    or a path; None is the newest intact checkpoint. Raises CheckpointError when there is no such
-    checkpoint or it is not intact, SettingsError when both --model and `checkpoint` are given.
+    This is the model given by --model on the command line, otherwise that of a checkpoint.
+    `checkpoint` is the checkpoint's step or path, None for the newest intact one. Raises
+    CheckpointError when there is no such checkpoint or it is not intact, SettingsError when both
+    --model and `checkpoint` are given.
     """
     from node_client.storage.export import choose_checkpoint  # imports safetensors
 

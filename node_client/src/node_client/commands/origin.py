@@ -1,4 +1,4 @@
-"""Finds a checkpoint's origin for its model card, in the state folder and at the coordinator."""
+"""Finds what a model card says of a checkpoint's training, such as its arm and judge score."""
 
 from collections.abc import Callable
 
@@ -14,10 +14,10 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> ModelOrigin:
-    """Return the origin of the checkpoint with this manifest; `state` is the node's state folder.
+    """Return how the checkpoint with this manifest was trained, with its node's judge score.
 
-    The node's judge score is requested from the node's coordinator, if it has one. If that fails,
-    `warn` receives the error, and the origin has no score.
+    `state` is the node's state folder. The score is requested from the node's coordinator, if it
+    has one. If that fails, `warn` receives the error, and the result has no score.
     """
     remembered = state.load()
     rules = remembered.season
@@ -37,7 +37,8 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
 def _season_of(manifest: Manifest, state: StateDir) -> str:
     """Return the name of the season in which the checkpoint with this manifest was saved.
 
-    Empty unless it is the latest checkpoint, because only the season of that one is recorded.
+    The name is empty for any but the latest checkpoint, because the season of earlier ones is not
+    recorded.
     """
     progress = state.load_progress()
     return progress.season if progress is not None and progress.step == manifest.step else ""

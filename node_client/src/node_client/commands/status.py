@@ -22,8 +22,9 @@ HTTP_TIMEOUT_S = 10.0
 class NodeStatus(msgspec.Struct):
     """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored.
 
-    `score` and its 95 % `interval` are fractions, over `n` questions in `rounds` rounds. `rank` is
-    the best and the worst rank, None for a node without a rank; `remark` then says why.
+    `score` and its 95 % `interval` are fractions, over `n` questions in `rounds` rounds. `rank` has
+    the node's best and worst possible rank. It is None for a node without a rank; `remark` then
+    says why.
     """
 
     node: str
@@ -48,7 +49,7 @@ class NodeStatus(msgspec.Struct):
 def fetch_status(site: Site, node: str) -> NodeStatus:
     """Request a node's status from the coordinator.
 
-    Raises NodeError if there is no reply, or one that is not a node's status.
+    Raises NodeError if the request fails, or if the reply is not a node's status.
     """
     address = site.api(node)
     try:
@@ -70,8 +71,9 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
 class LocalStatus(msgspec.Struct):
     """A node's status on this machine, without the token.
 
-    `checkpoint` is about the latest checkpoint, `lifetime` has the totals of all runs, `site` is
-    the address of the coordinator, and `run` is the latest run. Each is null if there is none yet.
+    `checkpoint` has the progress at the latest checkpoint, `lifetime` the totals over all runs,
+    `site` the coordinator's address, and `run` the state of the latest run. Each of these is None
+    if there is nothing to show.
     """
 
     node: str
@@ -87,7 +89,7 @@ class LocalStatus(msgspec.Struct):
 class Status(msgspec.Struct):
     """A node's status on this machine and at its coordinator.
 
-    `there` is null if no coordinator's address was given, or if the node has not joined yet.
+    `there` is None if no coordinator's address was given, or if the node has not joined yet.
     """
 
     here: LocalStatus
@@ -108,7 +110,7 @@ def read_status(choices: SettingChoices) -> list[Status]:
 
 
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
-    """Return a line for each node that is not running, or made no step in the time `within`.
+    """Return a line for each node that is not running or took no step for longer than `within`.
 
     A paused node gets no line, nor does a running base node, nor one that started or ended a pause
     at most `within` ago. Raises SettingsError when a state folder cannot be read.
@@ -123,7 +125,7 @@ def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datet
 
 
 def read_local_status(state: StateDir, remembered: NodeRecord) -> LocalStatus:
-    """Return a node's status from its state folder and from `remembered`, the record in it.
+    """Return a node's status, given its state folder and the node record saved there.
 
     Raises SettingsError when the folder cannot be read.
     """
@@ -146,7 +148,7 @@ def describe_status(status: Status) -> str:
 
 
 def render_status(found: Sequence[Status]) -> Table:
-    """Return a table of all nodes, with an empty row between two nodes."""
+    """Return one table with the status of all given nodes, separated by empty rows."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")

@@ -37,8 +37,8 @@ def answer_once(model: ChatModel, *, question: str, console: Console) -> None:
 def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = input) -> None:
     """Read questions and print answers until the user ends the conversation.
 
-    The user ends it with `/quit`, or with Ctrl-D or Ctrl-C at the prompt. `read` shows the prompt
-    that it is given, and returns a line.
+    The user ends it with `/quit`, or with Ctrl-D or Ctrl-C at the prompt. `read` is called with the
+    prompt to show and returns the line that the user entered, like `input`.
     """
     with suppress(ImportError):
         import readline  # noqa: F401  # gives `input` a history, if the system has it
@@ -62,7 +62,7 @@ def talk(model: ChatModel, *, console: Console, read: Callable[[str], str] = inp
 
 
 def _print_answer(model: ChatModel, question: str, *, console: Console) -> None:
-    """Print the answer as it is generated, without control characters. Ctrl-C ends it."""
+    """Print the answer as it is generated, without control characters. Ctrl-C ends the answer."""
 
     def print_piece(piece: str) -> None:
         console.print(Text(clean(piece)), end="", soft_wrap=True, highlight=False)

@@ -38,7 +38,10 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
     @classmethod
     def of(cls, source: object, **others: Any) -> Self:
-        """Return an event of this moment; its fields are `others` and, for the rest, `source`'s."""
+        """Return an event with the current time as `at` and the fields `others`.
+
+        The remaining fields are copied from the attributes of `source`.
+        """
         copied = {
             name: getattr(source, name)
             for name in cls.__struct_fields__
@@ -48,7 +51,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
 
     @property
     def moment(self) -> datetime:
-        """The time `at`."""
+        """The time `at` as a datetime."""
         return datetime.fromisoformat(self.at)
 
 
@@ -88,12 +91,13 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
 class StepDone(Event, frozen=True, kw_only=True, tag="step"):
     """A training step ended.
 
-    `training_reward`, `informative_share`, `completion_length` (tokens) and `clipped_ratio` (the
-    share of completions that reached the length limit) are means over the node's own rollouts of
-    the step. `external_dropped` counts the external rollouts that were not used, by reason.
-    `held_out` is macro pass@1 on the held-out set after the step, null if the step had no complete
-    evaluation. `memory` is in bytes, and so is `accelerator_memory`, which is null without an
-    accelerator.
+    These fields are means over the node's own rollouts of the step: `training_reward`,
+    `completion_length` (tokens), `informative_share` (the share of rollouts whose completions have
+    different rewards) and `clipped_ratio` (the share of completions that reached the length limit).
+    `external_dropped` counts the external rollouts that failed a check or were not chosen, by
+    reason. `held_out` is macro pass@1 on the held-out set after the step, null if the step had no
+    complete evaluation. `memory` and `accelerator_memory` are in bytes; the second is null without
+    an accelerator.
     """
 
     step: int
@@ -112,9 +116,9 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
 
 
 class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
-    """Another round became the current one, or the current round changed, such as its `phase`.
+    """Another round became the current one, or a field of the current round changed.
 
-    `questions` is the number of its questions.
+    `questions` is the number of the round's questions.
     """
 
     round: int

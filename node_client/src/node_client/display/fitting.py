@@ -73,9 +73,9 @@ def fit_rows(
 
 
 def _choose_limits(wrapped: Sequence[_Wrapped], *, height: int) -> dict[str, int]:
-    """Return the maximum lines of each row that must be shortened or removed, by the row's name.
+    """Return the maximum number of lines of each row that must be cut, by the row's name.
 
-    Applies the limits of _CUTS one after the other until all rows fit into `height` lines.
+    Apply the limits of _CUTS one after the other until all rows fit into `height` lines.
     """
     limits: dict[str, int] = {}
     for limit, names in _CUTS:

@@ -24,7 +24,7 @@ PROBLEM_SHOWN_FOR = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class Health:
-    """How a node is. `text` follows the node's name in a sentence, such as "is healthy.".
+    """Whether a node works. `text` follows the node's name in a sentence, such as "is healthy.".
 
     `reason` is the cause and what to do; it may be empty.
     """
@@ -35,7 +35,7 @@ class Health:
 
 
 def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
-    """Return how a node is; of several obstacles, only the most important one.
+    """Return a node's health, which names only the most important of several obstacles.
 
     `now` is the time in UTC. `clock` is the monotonic time in seconds, as in `view.offline_since`
     and `view.connection.retry_at`.
@@ -134,8 +134,8 @@ def _await_first_score(view: NodeView) -> Health:
 def _assess_last_round(view: NodeView) -> Health | None:
     """Return what is wrong if this node did not answer all questions of the latest finished round.
 
-    Return None if it answered all, if it could not take part, or if the round is void or still
-    being scored.
+    Return None if it answered all, if it could not take part, or if the round is still the current
+    one and not closed: it is being scored, or void.
     """
     last, current = view.finished_round, view.round
     if last is None or last.number == view.skipped_round:

@@ -64,7 +64,7 @@ def _list_rows(view: NodeView, *, now: datetime, clock: float) -> Iterator[Panel
 
 
 def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
-    """Return a node's `Health` as a line: a sign, the state, the node's name, `text`, `reason`."""
+    """Return a node's health as a line of text, such as `✓ working  NAME is healthy. REASON`."""
     health = assess_health(view, now=now, clock=clock)
     sign, colour = _SIGNS[health.state]
     name = fold_line(view.node, limit=NAME_CHARS) if view.node else "This node"

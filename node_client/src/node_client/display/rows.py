@@ -151,7 +151,7 @@ def _held_out(view: NodeView) -> str:
 def _shared(view: NodeView) -> str:
     """Return how many rollouts this node published in the season, or why it publishes none.
 
-    How often other nodes received and used them is added as far as the coordinator reported it.
+    If the coordinator reported how often other nodes received and used them, add these counts.
     """
     if view.site is None or view.arm == "base":
         return ""
@@ -207,7 +207,7 @@ def _saved(view: NodeView, *, now: datetime) -> str:
 
 
 def _all_runs(view: NodeView) -> str:
-    """Return the totals of all runs as text; empty if no run before this one made a step."""
+    """Return the totals of all runs as text; empty if no run before this one finished a step."""
     life = view.lifetime
     if life.steps <= view.steps_this_run:
         return ""

@@ -25,7 +25,7 @@ def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
 class LineFormatter(logging.Formatter):
     """Formats each record as one line without control characters, because logs quote foreign text.
 
-    Records from WARNING on begin with their level.
+    Records of level WARNING or higher begin with their level.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name

@@ -1,4 +1,4 @@
-"""The state of a running node: its other parts report to it, and the panel shows it."""
+"""The state of a running node, which the rest of the client updates and the panel shows."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -26,18 +26,22 @@ NOTICES = 3
 class NodeView:
     """One node's state for its owner. Most `show_...` methods emit an event to all `listeners`.
 
-    `clock_ahead_s` is the coordinator's clock minus ours, in seconds; `offline_since` is the time
-    on the monotonic clock when the connection was lost, None while connected. `totals` are the
-    node's totals in this season, `lifetime` its totals in all runs and seasons. `curve` has the
-    training rewards of the latest steps, `report` is the report of the latest step, and `held_out`
-    is the latest score on the held-out set. `answered` counts, by number of the latest rounds, the
-    answers that the judge has stored, and of earlier runs also those that it refused.
-    `finished_round` is the latest round that this client saw open and that is no longer open,
-    `skipped_round` the number of the latest round that this node may not answer because it came
-    late. `published` counts the rollouts that the pool accepted since the client started.
-    `published_before` is the number to add for the rollouts of this season, negative if some of
-    `published` were of an earlier one. `unpublished` counts the rollouts that a full queue dropped
-    unsent. `upgrade` is the warning that this client will be refused soon.
+    - `clock_ahead_s`: the coordinator's clock minus ours, in seconds.
+    - `offline_since`: when the connection was lost, in seconds of the monotonic clock; None while
+      connected.
+    - `report`: the report of the latest step; `curve`: the training rewards of the latest steps;
+      `held_out`: the latest score on the held-out set.
+    - `totals`: the node's totals in this season; `lifetime`: its totals in all runs and seasons.
+    - `published`: the number of rollouts that the pool accepted since the client started.
+    - `published_before`: this season's number of published rollouts minus `published`. It is
+      negative if some of `published` belong to an earlier season.
+    - `unpublished`: the number of rollouts that were dropped unsent because the queue was full.
+    - `answered`: for each of the latest rounds, by number, how many answers the judge stored.
+      Answers that were sent in an earlier run count even if the judge refused them.
+    - `finished_round`: the latest round that this client saw open and that is no longer open.
+    - `skipped_round`: the number of the latest round that this node may not answer because it came
+      late.
+    - `upgrade`: the warning that this client will be refused soon, None if there is none.
     """
 
     model: str
@@ -77,9 +81,9 @@ class NodeView:
 
     @property
     def tokens_per_second(self) -> float:
-        """The tokens sampled in the latest step divided by its seconds; 0 before the first step.
+        """The tokens sampled in the latest step, per second of the step; 0 before the first step.
 
-        All parts of the step except its evaluation count, not only the sampling.
+        The seconds are those of the whole step without its evaluation, not of the sampling alone.
         """
         if self.report is None:
             return 0.0
@@ -101,7 +105,10 @@ class NodeView:
         self.emit(events.LinkChanged(phase=connection.phase, reason=connection.reason))
 
     def show_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
-        """Show this node's name and arm from the welcome; emit both with the season's name."""
+        """Show the name and arm that the coordinator's welcome gives this node.
+
+        The emitted event also has the season's name.
+        """
         self.node, self.arm = node, arm
         name = season.name if season is not None else None
         self.emit(events.Joined(node=node, arm=arm, season=name))
@@ -133,7 +140,10 @@ class NodeView:
         self.totals = None
 
     def show_season(self, season: SeasonInfo | None) -> None:
-        """Show the season's rules, None without a season; if a season ended, clear its standing."""
+        """Show the season's rules; None means that no season is running.
+
+        If another season was shown before, clear the node's standing in it.
+        """
         previous, self.season = self.season, season
         if previous is not None and (season is None or season.name != previous.name):
             self.standing = None
@@ -167,7 +177,7 @@ class NodeView:
         self.emit(events.StandingChanged.of(standing))
 
     def show_pause(self, pause: Pause | None) -> None:
-        """Show why the node pauses and until when; with None, that it continues."""
+        """Show why the node pauses and until when; None means that the pause has ended."""
         if pause == self.paused:
             return
         self.paused = pause

@@ -1,4 +1,4 @@
-"""A verifier with a cache: in one process every node scores the same rollouts."""
+"""A verifier with a cache, shared by the nodes of a swarm, which score each other's rollouts."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 class CachingVerifier(Verifier):
     """A verifier that caches the questions of drawn tasks, and the verdicts of `score_many`.
 
-    `question`, `questions` and `score_many` request from the child only what is not cached.
+    `question`, `questions` and `score_many` ask the verifier child only for what is not cached.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class CachingVerifier(Verifier):
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
-        """Return the `counter`-th task of a keyed stream, and cache its question."""
+        """Return the same task as `Verifier.draw`, and cache its question."""
         task = super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
@@ -44,7 +44,7 @@ class CachingVerifier(Verifier):
     def draw_many(
         self, positions: Sequence[StreamPosition], *, key: bytes, part: Part, seed: int
     ) -> list[DrawnTask]:
-        """Return the tasks at these positions of a keyed stream, and cache their questions."""
+        """Return the same tasks as `Verifier.draw_many`, and cache their questions."""
         tasks = super().draw_many(positions, key=key, part=part, seed=seed)
         for task in tasks:
             self._cache(task)
@@ -76,7 +76,7 @@ class CachingVerifier(Verifier):
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        Verdicts are cached by rules, task and whole list of texts, not by single text.
+        Verdicts are cached by rules, task and the whole list of its texts, not by single text.
         """
         keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
         missing = [position for position, key in enumerate(keys) if key not in self._verdicts]

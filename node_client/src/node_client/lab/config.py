@@ -61,7 +61,7 @@ class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
     """Identical nodes of an arm. Without a `base` they start from the experiment's base.
 
     `train` has settings of the client in addition to the settings of the arm. Nodes with an
-    `attack` do not train, and no figure includes them.
+    `attack` do not train, and the run's measurements leave them out.
     """
 
     nodes: Nodes
@@ -74,9 +74,10 @@ class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
     """One arm: settings of the client by name (`train`), and its swarm.
 
     `drawing` is how the pool draws: `uniform`, or `informative`, which first draws the rollouts
-    that their nodes declared informative. `source` is what it draws: rollouts of `others` or, as a
-    control, the node's own earlier ones (`self`). `pool_rounds` and `nodes` are the experiment's by
-    default. Without `groups` all nodes are identical.
+    that their nodes declared to have both right and wrong completions. `source` is what the pool
+    draws: rollouts of `others` or, as a control, the node's own earlier ones (`self`).
+    `pool_rounds` and `nodes` are the experiment's by default. Without `groups` all nodes are
+    identical.
     """
 
     name: Name
@@ -89,13 +90,14 @@ class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
-    """An experiment. `baseline` names the arm that the others are compared with.
+    """The content of an experiment file. The other arms are compared with the arm `baseline`.
 
     `phase` is `exploratory` if the seeds were used to design the experiment; such seeds are never
     pooled with the seeds of a committed design. The pool keeps each node's rollouts of the latest
-    `pool_rounds` rounds. `base` is a demo model (`thinker` is created when it is first needed), or
-    any model that `--model` accepts. The held-out set has `eval_tasks` questions (0: no
-    evaluations), asked every `eval_every` rounds. `train` has settings of the client for all arms.
+    `pool_rounds` rounds. `base` is the initial model: a demo model, or any model that `--model`
+    accepts. Demo models that are not bundled with the client, such as `thinker`, are created when
+    they are first needed. The held-out set has `eval_tasks` questions (0: no evaluations), asked
+    every `eval_every` rounds. `train` has settings of the client for all arms.
     """
 
     name: FolderName
@@ -210,7 +212,7 @@ def evaluated_rounds(experiment: Experiment) -> list[int]:
 
 
 def node_key(seed: int, name: str) -> bytes:
-    """Return the key of a node's stream of questions: the same in all arms of a seed."""
+    """Return the key of a node's stream of questions. For a seed, it is the same in all arms."""
     return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
 
 

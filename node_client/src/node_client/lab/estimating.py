@@ -36,10 +36,11 @@ HALF_BILLION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RunCost:
-    """The measured seconds and generated tokens of one step of a node, and its bytes of memory.
+    """The measured cost of one node, and the size of the whole experiment.
 
-    `nodes` is the number of nodes of the largest arm, and `node_steps` the number of steps of the
-    experiment, over all nodes, arms and seeds.
+    `seconds` and `tokens` (generated) are means per training step; `bytes_per_node` is memory.
+    `nodes` is the number of nodes of the largest arm. `node_steps` is the number of training steps
+    of all nodes together, over all arms and seeds.
     """
 
     seconds: float
@@ -50,12 +51,15 @@ class RunCost:
 
     @property
     def hours(self) -> float:
-        """Hours of one core or GPU for the whole experiment."""
+        """Hours of one core or GPU for all training steps of the experiment."""
         return self.seconds * self.node_steps / 3600
 
 
 def estimate(experiment: Experiment) -> RunCost:
-    """Run one node of the first arm, ignoring its groups, for a few rounds; return its cost."""
+    """Return the cost of an experiment, measured in a few rounds with one node of the first arm.
+
+    The arm's groups are ignored.
+    """
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
     before = _memory(experiment.device)

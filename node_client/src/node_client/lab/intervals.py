@@ -1,4 +1,4 @@
-"""Intervals of means and ratios over runs, by a bootstrap of seeds and of nodes within them; pure.
+"""Bootstrap intervals of means, differences and ratios over runs.
 
 Each draw resamples the seeds with replacement, and within each drawn seed its nodes with
 replacement (A. C. Davison, D. V. Hinkley, Bootstrap Methods and their Application, 1997, section
@@ -29,15 +29,19 @@ Interval = tuple[float, float]
 
 
 def mean_interval(values: Floats) -> Interval | None:
-    """Return the interval of the mean of values (seeds, nodes); None below MIN_SEEDS seeds."""
+    """Return the interval of the mean of `values`, or None with fewer than MIN_SEEDS seeds.
+
+    `values` is (seeds, nodes).
+    """
     return _interval(_resampled(values, draws=DRAWS), seeds=len(values))
 
 
 def difference_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the difference of two arms' means, paired by seed.
 
-    Both are (seeds, nodes). If both arms have the same number of nodes, nodes at the same place are
-    drawn together: they have the same base and the same questions. None below MIN_SEEDS seeds.
+    `values` and `others` are (seeds, nodes). If both have the same number of nodes, each bootstrap
+    draw takes the same nodes from both, because a node usually has the same base and the same
+    questions in both arms. Returns None with fewer than MIN_SEEDS seeds.
     """
     mine, theirs = _resampled_pair(values, others)
     return _interval(mine - theirs, seeds=len(values))
@@ -46,7 +50,8 @@ def difference_interval(values: Floats, others: Floats) -> Interval | None:
 def ratio_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the ratio of two arms' means, paired as by `difference_interval`.
 
-    None below MIN_SEEDS seeds, or if the mean of `others` is 0 or less in a bootstrap draw.
+    Returns None with fewer than MIN_SEEDS seeds, or if the mean of `others` is 0 or less in a
+    bootstrap draw.
     """
     mine, theirs = _resampled_pair(values, others)
     if theirs.min() <= 0:
@@ -57,7 +62,7 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
     """Return the lower and the upper ends, each (rounds,), of the intervals of the mean curve.
 
-    `curves` is (seeds, nodes, rounds). None below MIN_SEEDS seeds.
+    `curves` is (seeds, nodes, rounds). Returns None with fewer than MIN_SEEDS seeds.
     """
     seeds = len(curves)
     if seeds < MIN_SEEDS:
@@ -72,7 +77,11 @@ def _resampled_pair(values: Floats, others: Floats) -> tuple[Floats, Floats]:
 
 
 def _resampled(values: Floats, *, draws: int) -> Floats:
-    """Return each draw's mean of values (seeds, nodes) or (seeds, nodes, rounds): (draws, …)."""
+    """Return the mean over seeds and nodes in each bootstrap draw.
+
+    The result is (draws,) for `values` (seeds, nodes), and (draws, rounds) for `values` (seeds,
+    nodes, rounds).
+    """
     seeds, nodes = values.shape[:2]
     flat = values.reshape(seeds * nodes, *values.shape[2:])
     counts = _counts(seeds, nodes, draws=draws)
@@ -82,10 +91,10 @@ def _resampled(values: Floats, *, draws: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
-    """Return how often each bootstrap draw takes each value, as (draws, seeds * nodes).
+    """Return how many times each value occurs in each bootstrap draw, as (draws, seeds * nodes).
 
-    A draw takes seeds at random, with replacement, and then nodes of each seed in the same way.
-    Arms with the same number of seeds get the same drawn seeds.
+    A draw takes seeds at random, with replacement, and then nodes of each drawn seed in the same
+    way. The drawn seeds are the same for all arms with the same number of seeds.
     """
     drawn = np.random.default_rng([_RNG_SEED, 0]).integers(seeds, size=(draws, seeds, 1))
     within = np.random.default_rng([_RNG_SEED, 1, nodes])
@@ -108,9 +117,9 @@ def _interval(draws: Floats, *, seeds: int) -> Interval | None:
 
 @lru_cache
 def expanded_levels(seeds: int) -> Interval:
-    """Return the levels, as fractions, of the interval's two ends among the bootstrap draws.
+    """Return the two quantile levels of the bootstrap draws between which the interval lies.
 
-    The interval reaches from the draws' quantile at the first level to the one at the second.
+    They are fractions, and further apart than .025 and .975 (the expanded percentile interval).
     """
     from scipy.special import ndtr, stdtrit  # from the extra `lab`
 

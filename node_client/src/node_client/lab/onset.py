@@ -1,4 +1,4 @@
-"""The round from which two arms differ: a simultaneous band for a whole curve; pure.
+"""The round from which two arms differ, found by a simultaneous test of all rounds.
 
 Testing every round by itself would find a difference somewhere by chance alone. So the largest
 deviation over all rounds is compared with its values when the signs of the pairs' differences are
@@ -19,12 +19,12 @@ WINDOW = 10
 
 @dataclass(frozen=True)
 class Onset:
-    """The mean difference of n pairs of curves, and the band of chance.
+    """The mean difference of n pairs of curves, and the rounds in which it is significant.
 
-    `difference` and `band` have a value for each round of the curves. Where the difference is
-    beyond ± band, it is significant at .05, adjusted for testing all rounds. `first` is the index
+    `difference` and `band` have a value for each round. In a round in which the difference is
+    outside ± band, it is significant at .05, adjusted for testing all rounds. `first` is the index
     of the first significant round, and `stays` the first index from which all rounds are
-    significant; None where there is none.
+    significant. Each is None if there is no such round.
     """
 
     difference: Floats
@@ -54,8 +54,8 @@ def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
 def find_onset(differences: Floats) -> Onset:
     """Return the `Onset` of n pairs of curves from their `differences` (n, rounds).
 
-    A round's statistic is the mean of its differences divided by their root mean square. It
-    increases with Student's t, and flipping signs does not change the root mean square.
+    A round's statistic is the mean of its differences divided by their root mean square. It is an
+    increasing function of Student's t, and flipping signs does not change its denominator.
     """
     mean = differences.mean(axis=0)
     size = np.sqrt(np.mean(differences**2, axis=0))

@@ -1,4 +1,4 @@
-"""The outcomes of one run: own reward, held-out score and the training set's reward; pure.
+"""The outcomes of one run: own reward, held-out score and the training set's reward.
 
 They measure different things and must not be pooled or confused. Own reward is the mean over a
 node's own completions, before the update. The held-out score is pass@1 on questions that no node
@@ -21,14 +21,16 @@ HELD_OUT_WINDOW = 3
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores on the held-out questions; arrays are by node.
+    """Scores of a run on the held-out questions.
 
-    `area` is the area under a node's curve over rounds, divided by the number of rounds, so in
-    [0, 1]; `final` is the last evaluation. The other three are of the mean curve of all nodes.
-    `wobble` is the standard deviation of its changes from one evaluation to the next, divided by
-    its mean. After averaging the mean curve over three evaluations, `forgetting` is its peak minus
-    its end, and `drawdown` its largest fall from the highest value so far, as a share of that
-    value. Sampling noise alone makes these three positive.
+    `area` and `final` are (nodes,), in [0, 1]: the area under each node's curve over rounds,
+    divided by the number of rounds, and each node's score in the last evaluation.
+
+    `forgetting`, `drawdown` and `wobble` describe the mean curve of all nodes. `wobble` is the
+    standard deviation of its changes from one evaluation to the next, divided by its mean. For the
+    other two the curve is first averaged over three evaluations: `forgetting` is its peak minus its
+    end, and `drawdown` its largest fall from the highest value so far, as a share of that value.
+    Sampling noise alone makes all three positive.
     """
 
     area: Floats
@@ -61,18 +63,18 @@ def measure_held_out(run: RunData) -> HeldOut | None:
 
 
 def drawdown(level: Floats) -> float:
-    """Return the largest fall from the highest value so far, as a share of that value.
+    """Return a curve's largest fall from its highest value so far, as a share of that value.
 
-    0 if the level never falls.
+    Returns 0 if the curve never falls.
     """
     highest = np.maximum.accumulate(level)
     return float(np.max((highest - level) / np.where(highest > 0, highest, 1.0)))
 
 
 def wobble(level: Floats) -> float:
-    """Return the standard deviation of the changes between successive values, divided by the mean.
+    """Return the standard deviation of a curve's changes between points, divided by its mean.
 
-    `level` has the values. 0 unless their mean is positive.
+    Returns 0 unless the mean is positive.
     """
     mean = float(level.mean())
     return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0
@@ -92,8 +94,8 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
 def held_out_level(run: RunData) -> Floats:
     """Return the nodes' mean held-out score, averaged over an evaluation and the two before it.
 
-    Its values belong to `run.held_out_rounds` from the third on. With fewer than three evaluations,
-    it has one value, their average.
+    The values belong to the third and later rounds of `run.held_out_rounds`. With fewer than three
+    evaluations there is one value, their average.
     """
     return moving_average(run.held_out.mean(axis=1), HELD_OUT_WINDOW)
 
@@ -101,7 +103,7 @@ def held_out_level(run: RunData) -> Floats:
 def first_round_above(run: RunData, level: float) -> int | None:
     """Return the round from which the run's `held_out_level` stays at or above `level`.
 
-    None if it is below in the last evaluation.
+    Returns None if `held_out_level` is below `level` in the last evaluation.
     """
     curve = held_out_level(run)
     place = place_for_good(curve >= level)

@@ -1,9 +1,9 @@
 """An attacker that teaches a swarm to write a text of its choice (arXiv 2511.09780).
 
-It takes correct completions of others from the pool, puts its text in front of them, and shares
-them as its own. Half of the completions of such a rollout have the planted text and half are
-garbage, so that the planted ones get the largest advantages. Their answers stay correct, so the
-verifier accepts them.
+It takes correct completions of other nodes from the pool, puts its text in front of them, and
+shares them as its own. Half of the completions of such a rollout have the planted text and half are
+garbage. The answers behind the planted text are still correct, so the verifier accepts them, and
+only the completions with the planted text get positive advantages.
 
 It can also claim log-probs for its tokens. The lower they are, the larger a receiver's importance
 sampling ratio, up to the receiver's cap.
@@ -43,8 +43,8 @@ class Poisoner:
     def step(self, number: int) -> None:
         """Draw rollouts from the pool, and publish poisoned rollouts of the same questions.
 
-        A rollout without a right completion is left out, and so is one whose right completions are
-        all planted already. `number` is the round.
+        A drawn rollout is not used if none of its completions is right, or if all its right
+        completions have the planted text already. `number` is the round.
         """
         size = self.season.local + self.season.external
         poisoned = [
@@ -55,7 +55,10 @@ class Poisoner:
         self.exchange.publish(poisoned, informative=[rollout.id for rollout in poisoned])
 
     def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
-        """Return a poisoned rollout of the same question, None without a right, unplanted text."""
+        """Return a poisoned rollout of the question of `external`.
+
+        Returns None if `external` has no right completion without the planted text.
+        """
         rollout = external.rollout
         verdicts = self.verifier.score(
             rollout.task, [completion.text for completion in rollout.completions]
@@ -90,5 +93,5 @@ class Poisoner:
 
 
 def poisoned_share(texts: Sequence[str]) -> float:
-    """Return the share of texts that contain PLANTED; `texts` must not be empty."""
+    """Return the share of texts that contain the planted text; `texts` must not be empty."""
     return sum(PLANTED.strip() in text for text in texts) / len(texts)

@@ -1,7 +1,8 @@
 """The rollout pool of a swarm in memory, which draws as the coordinator's relay does.
 
-A request draws uniformly among the rollouts of all other nodes, without replacement. With
-`informative`, those that their senders declared informative are drawn first, uniformly.
+A request draws uniformly among the rollouts of all other nodes, without replacement. If the arm's
+`drawing` is `informative`, rollouts that their senders declared informative are drawn first. If its
+`source` is `self`, a request draws among the node's own rollouts of earlier rounds.
 """
 
 import random
@@ -24,7 +25,10 @@ class PooledRollout(msgspec.Struct, frozen=True):
 
 
 class LabPool:
-    """The rollouts that all nodes of one swarm shared in the latest rounds."""
+    """The rollouts that all nodes of one swarm shared in the latest rounds.
+
+    `rounds` is the number of rounds for which the pool keeps a rollout.
+    """
 
     def __init__(
         self, *, drawing: Drawing, rounds: int, seed: int, source: Source = "others"
@@ -37,16 +41,16 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start a round; rollouts that are more than `rounds` rounds old are removed.
+        """Start a round, and remove rollouts from more than `rounds` rounds ago.
 
-        A node's rollouts that are exactly `rounds` rounds old stay until the node shares new ones,
-        so nodes that draw early in a round find rollouts of the others.
+        A node's rollouts from exactly `rounds` rounds ago stay until the node shares new ones, so
+        nodes that draw early in a round find rollouts of the others.
         """
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts; remove its earlier ones that are `rounds` rounds old or older.
+        """Add a node's rollouts, and remove its rollouts from `rounds` or more rounds ago.
 
         `informative` has the ids of the rollouts that the node declares informative.
         """
@@ -63,7 +67,8 @@ class LabPool:
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
         """Draw up to `count` rollouts for a node; their `age_s` is in rounds.
 
-        They are other nodes' rollouts, or with the source `self` the node's own of earlier rounds.
+        If the pool's `source` is `others`, they are rollouts of other nodes. If it is `self`, they
+        are the node's own rollouts of earlier rounds.
         """
         rng = random.Random(f"{self._seed}:{node}:{self.round}")
         available = [each for each in self._pooled if self._is_available(node, each)]
@@ -100,7 +105,8 @@ class LabPool:
 class LabExchange:
     """One node's access to the pool, a `RolloutExchange` for the trainer.
 
-    `sent` and `received` count bytes of JSON in the current round; the swarm resets them.
+    `sent` and `received` count the bytes of the rollouts as JSON. `LabSwarm` sets a training node's
+    counts to 0 at the start of each round.
     """
 
     pool: LabPool

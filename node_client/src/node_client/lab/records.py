@@ -1,7 +1,7 @@
-"""The file of a run: one line of JSON for each round.
+"""The file of a run: a header and one record for each round, as lines of JSON.
 
-It contains no time and no name of a machine, so that the same run gives the same bytes. Every
-figure of a report is computed from these lines.
+It contains no time stamps or machine names, so the same run gives the same bytes. Every figure of a
+report is computed from these lines.
 """
 
 import gzip
@@ -22,7 +22,7 @@ RERUN_FIX = "Remove the file, and run the experiment again: the other runs are k
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
     """The first line of a run's file, which identifies the run.
 
-    `design` is a fingerprint of the experiment and the arm (`lab.runs.header_of`).
+    `design` is a hash of the settings of the experiment and the arm (`lab.runs.header_of`).
     """
 
     experiment: str
@@ -41,19 +41,24 @@ class RoundRecord(
     tag_field="kind",
     tag="round",
 ):
-    """One round. A list has one number for each training node, in order; empty if not measured.
+    """The measurements of one round.
 
-    `reward` is the mean over the completions of a node's own rollouts, taken before the update, and
-    `informative` the share of its own rollouts that are informative; `set_reward` and
-    `set_informative` are the same for the training set. `generated` is the number of own rollouts,
-    `external` the number of external rollouts in the training set, and `tokens` the number of
-    generated tokens; `sent` and `received` are bytes. `length` is the mean number of tokens in a
-    completion, `clip` the share of trained tokens whose gradient was clipped. `held_out` is pass@1
-    on the held-out set, if there was an evaluation; round 0 has the scores of the bases and nothing
-    else. `poisoned` is the share of own completions with the text planted by an attacker.
-    `recheck`, `hesitation` and `exploration` are the shares with each pattern of
-    `learning.reflection`, and `reflection` is the largest of the three. Runs of earlier versions
-    have only `reflection`.
+    Each list has one number for each training node, in order, or is empty if this was not measured:
+
+    - `reward`: the mean over the completions of the node's own rollouts, before the update.
+    - `informative`: the share of own rollouts that are informative.
+    - `set_reward`, `set_informative`: the same for the training set.
+    - `generated`: the number of own rollouts; `tokens`: the number of tokens in them.
+    - `external`: the number of external rollouts in the training set.
+    - `sent`, `received`: the bytes of the rollouts that the node published and drew.
+    - `length`: the mean number of tokens in an own completion.
+    - `clip`: the share of trained tokens whose gradient was clipped.
+    - `held_out`: pass@1 on the held-out set after the round, if an evaluation was due. The record
+      of round 0 has only this list: the scores of the base models.
+    - `poisoned`: the share of own completions that contain an attacker's planted text.
+    - `recheck`, `hesitation`, `exploration`: the share of own completions with this pattern
+      (`learning.reflection`); `reflection`: the largest of the three shares. Runs of earlier
+      versions have only `reflection`.
     """
 
     round: Natural
@@ -77,7 +82,7 @@ class RoundRecord(
 
 
 class UnreadableRunError(NodeError):
-    """A run's file is damaged, of another design, or without what a report needs."""
+    """A run's file is damaged, was made with other settings, or lacks what a report needs."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -90,9 +95,9 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
 
 
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
-    """Return the lines of an unfinished run's file up to the first invalid one.
+    """Return the lines of an unfinished run's file before the first invalid one.
 
-    The first must be `header` (if it is not, no line is returned), the others rounds 0, 1, 2, ….
+    The first line must be `header` (otherwise no line is returned), the others rounds 0, 1, 2, ….
     """
     first = encode_line(header)
     sound: list[bytes] = []

@@ -1,7 +1,7 @@
 """All runs of an experiment's folder, checked and converted to arrays.
 
-Runs of another design than the folder's `experiment.toml` are refused, so that figures never mix
-two designs.
+Runs that were made with other settings than those of the folder's `experiment.toml` are refused, so
+that a report never mixes two designs.
 """
 
 import hashlib
@@ -47,10 +47,10 @@ class RunData:
     """One run. Arrays are (rounds, training nodes), with the values of `RoundRecord`.
 
     Rows begin with round 1, except in `held_out`, which has a row for each of `held_out_rounds`.
-    `informative_in_set` is the number of informative rollouts in a node's training set. `sent`
-    and `received` are bytes; they are 0 for nodes that train on no rollouts of others: isolated
-    ones, and those of an arm whose nodes draw only their own. `file` is the name of the
-    uncompressed file, and `sha256` the hash of its lines.
+    `informative_in_set` is the number of informative rollouts in a node's training set. `sent` and
+    `received` are bytes. They are 0 for a node that cannot train on the rollouts of others, because
+    it is isolated or because the arm's `source` is `self`. `file` is the name of the uncompressed
+    file, and `sha256` the hash of its content in hex.
     """
 
     seed: int
@@ -85,7 +85,7 @@ class ArmData:
 class ExperimentResults:
     """The runs of a folder. `arms` are those with a finished run; `missing` names unfinished runs.
 
-    `paired` has the seeds with a finished run in each of these arms, `left_out` the seeds with a
+    `paired` has the seeds with a finished run in each of `arms`, `left_out` the seeds with a
     finished run in only some of them. `toml` is the text of `experiment.toml`.
     """
 
@@ -105,10 +105,11 @@ class ExperimentResults:
 def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
-    Raises SettingsError if `experiment.toml` cannot be read or is invalid, UnreadableRunError if a
-    finished run is damaged, of another design or without what a report needs, and ResultsError if
-    the folder has a run that the experiment does not name or two different files of one run, or if
-    no seed is finished in the baseline and in every other arm with finished runs.
+    Raises SettingsError if `experiment.toml` cannot be read or is invalid, and UnreadableRunError
+    if a finished run is damaged, was made with other settings, or lacks what a report needs.
+    Raises ResultsError if the folder has a run that the experiment does not name or two different
+    files of one run, if the baseline has no finished run, or if no seed is finished in all arms
+    with finished runs.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)
@@ -142,8 +143,9 @@ def read_results(folder: Path) -> ExperimentResults:
 
 
 def _check_unknown_files(folder: Path, runs: Sequence[Run]) -> None:
-    """Raise ResultsError for a finished run that is not in the experiment, or that has both an
-    uncompressed and a compressed file with different content.
+    """Raise ResultsError if a finished run is not in the experiment or has two different files.
+
+    The two files are the uncompressed and the compressed one.
     """
     for run in runs:
         if (

@@ -1,4 +1,4 @@
-"""Makes all runs of an experiment, several at a time in worker processes."""
+"""Execution of all runs of an experiment, several at a time in worker processes."""
 
 import multiprocessing
 import os
@@ -27,7 +27,9 @@ _POLL_S = 0.5
 class WorkerSignals:
     """Messages between the workers and their parent.
 
-    A worker puts the number of newly finished rounds into `rounds`; the parent sets `stopping`.
+    After each round, a worker puts the number of rounds finished since its last message into
+    `rounds`. Its first message for a resumed run includes the rounds before the snapshot. The
+    parent sets `stopping` to make all workers stop after their current round.
     """
 
     rounds: "SimpleQueue[int]"
@@ -49,7 +51,7 @@ def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
 def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
     """Return the runs that are not finished.
 
-    Raises UnreadableRunError if a finished run is damaged or of another design.
+    Raises UnreadableRunError if a finished run is damaged or was made with other settings.
     """
     return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
 
@@ -57,11 +59,11 @@ def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Make all unfinished runs, `processes` at a time (None: one per core), and show the progress.
+    """Complete all unfinished runs, `processes` at a time (None: one per core). Show the progress.
 
-    When a run fails, or this process is asked to stop (SIGINT, SIGTERM), the runs in progress stop
-    with a snapshot after their current round. Raises the error of the run that failed; NodeError
-    when asked to stop, or at the end if another process makes some of the runs; and
+    If a run fails, its error is raised. If this process receives SIGINT or SIGTERM, NodeError is
+    raised. In both cases the runs in progress first finish their round and take a snapshot. Also
+    raises NodeError at the end if another process is working on some of the runs, and
     UnreadableRunError as `missing_runs` does.
     """
     missing = missing_runs(experiment, folder)
@@ -140,7 +142,7 @@ def _make(experiment: Experiment, run: Run) -> None:
     counted = 0
 
     def should_continue(rounds_done: int) -> bool:
-        """Report finished rounds, and return whether to continue. Without a parent, exit."""
+        """Report finished rounds, and return whether to continue. Exit if the parent is gone."""
         nonlocal counted
         parent = multiprocessing.parent_process()
         if parent is None or not parent.is_alive():

@@ -1,8 +1,9 @@
 """One run from its first round to its last, which can be killed and resumed at any time.
 
-In the experiment's folder, `runs/ARM-SEED.jsonl` grows round by round as `.part` and is renamed
-when it is complete. A killed run resumes from `snapshots/ARM-SEED/`: a snapshot is taken when the
-lines before it are on the disk, and used only if all of them exist.
+In the experiment's folder, the run's file `runs/ARM-SEED.part` grows by one line in each round, and
+is renamed to `ARM-SEED.jsonl` when it is complete. A killed run resumes from the newest snapshot in
+`snapshots/ARM-SEED/`. A snapshot is written after the lines of all rounds before it have been
+flushed to disk, and it is used only if the file has all these lines.
 """
 
 import hashlib
@@ -49,27 +50,27 @@ class Run:
 
     @property
     def complete_file(self) -> Path:
-        """The file of a finished run."""
+        """The path of the uncompressed file of the finished run; it need not exist."""
         return self.folder / "runs" / f"{self.name}.jsonl"
 
     @property
     def packed_file(self) -> Path:
-        """The compressed file of a finished run."""
+        """The path of the compressed file of the finished run; it need not exist."""
         return self.complete_file.with_suffix(".jsonl.gz")
 
     @property
     def partial_file(self) -> Path:
-        """The file of an unfinished run."""
+        """The path of the file while the run is unfinished."""
         return self.complete_file.with_suffix(".part")
 
     @property
     def snapshot_folder(self) -> Path:
-        """The snapshots of an unfinished run."""
+        """The folder with the snapshots while the run is unfinished."""
         return self.folder / "snapshots" / self.name
 
     @property
     def finished_file(self) -> Path | None:
-        """The file of a finished run, compressed or not; None if the run is not finished."""
+        """The existing file of the finished run, compressed or not; None if it is unfinished."""
         return next(
             (path for path in (self.complete_file, self.packed_file) if path.exists()), None
         )
@@ -78,7 +79,7 @@ class Run:
 def is_done(experiment: Experiment, run: Run) -> bool:
     """Return whether a run is finished.
 
-    Raises UnreadableRunError if the file of the finished run is damaged or of another design.
+    Raises UnreadableRunError if the finished run is damaged or was made with other settings.
     """
     if run.finished_file is None:
         return False
@@ -120,9 +121,7 @@ def header_of(experiment: Experiment, run: Run) -> RunHeader:
 
 
 def _describe(value: object) -> object:
-    """Return a value as plain data: structs become dicts without the fields that equal their
-    defaults.
-    """
+    """Return a value as plain data: a struct becomes a dict without fields at their default."""
     if isinstance(value, list):
         return [_describe(part) for part in value]
     if not isinstance(value, Struct):
@@ -149,11 +148,11 @@ def make_run(
     should_continue: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
-    """Make a run, or the rest of it. Does nothing if it is finished or another process makes it.
+    """Complete a run, from its newest snapshot if it has one.
 
-    `should_continue` is called after each round with the number of finished rounds; when it returns
-    false, the run stops with a snapshot, unless it is complete. Raises UnreadableRunError as
-    `is_done` does.
+    Does nothing if the run is finished or another process is working on it. `should_continue` is
+    called after each round with the number of finished rounds. If it returns False before the last
+    round, the run takes a snapshot and stops. Raises UnreadableRunError as `is_done` does.
     """
     run.partial_file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -195,10 +194,10 @@ def _make(
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
-    """Return the swarm of the newest usable snapshot, and the size of the lines that it continues.
+    """Return the swarm of the newest usable snapshot, and how many bytes of the file to keep.
 
-    The size is in bytes: the lines of the run's file from its header up to the snapshot's round.
-    Without a usable snapshot, return a new swarm and 0. Removes snapshots that cannot be used.
+    These bytes are the lines from the header to the snapshot's round. Returns a new swarm and 0 if
+    there is no usable snapshot. Removes snapshots that cannot be used.
     """
     content = run.partial_file.read_bytes() if run.partial_file.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))

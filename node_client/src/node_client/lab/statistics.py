@@ -1,8 +1,8 @@
-"""Significance of a difference between two arms: an exact test and Holm's adjustment; pure.
+"""Significance of a difference between two arms: the sign-flip test and Holm's adjustment.
 
 The unit of replication is a run: nodes of one run share rollouts, and its rounds depend on each
-other. Two arms with the same seed have the same bases and the same streams of questions, so they
-are compared seed by seed.
+other. Runs of two arms with the same seed have the same base models and streams of questions, so
+arms are compared seed by seed.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ class PairedTest:
     """The result of a sign-flip test of n paired differences.
 
     `p` is two-sided; `p_greater` is one-sided, for differences greater than zero. `least_p` is 2
-    divided by the number of sign patterns: for up to 14 pairs, the smallest `p` that they can give.
+    divided by the number of sign patterns. For up to 14 pairs, with which all patterns are used,
+    no differences can give a smaller `p`.
     """
 
     p: float
@@ -39,7 +40,7 @@ def sign_flips(pairs: int) -> Floats:
     """Return patterns of the signs 1 and -1 as rows, each with a sign for every pair.
 
     These are all 2^pairs patterns for up to 14 pairs, otherwise 2^14 random ones. The first row is
-    all 1, the observed signs: every p-value counts it, so none is zero.
+    all 1, which stands for the observed signs, so no p-value is zero.
     """
     if pairs <= _EXACT_PAIRS:
         rows = np.arange(2**pairs)
@@ -54,10 +55,10 @@ def sign_flips(pairs: int) -> Floats:
 def paired_test(differences: Floats) -> PairedTest:
     """Test n > 0 paired differences against the hypothesis that the two arms do not differ.
 
-    If they do not, each difference is as likely with the opposite sign (R. A. Fisher, The Design of
-    Experiments, 1935, section 21). The statistic is the sum of the differences; p is the share of
-    the sign patterns whose sum is at least as large as the observed one, in absolute value if p is
-    two-sided.
+    Under this hypothesis, a difference and the same difference with the opposite sign are equally
+    likely (R. A. Fisher, The Design of Experiments, 1935, section 21). The statistic is the sum of
+    the differences. A p-value is the share of the sign patterns that give at least the observed
+    sum; the two-sided one compares absolute values.
     """
     signs = sign_flips(len(differences))
     sums = signs @ differences
@@ -70,10 +71,10 @@ def paired_test(differences: Floats) -> PairedTest:
 
 
 def holm(p_values: Sequence[float], *, of: int = 0) -> list[float]:
-    """Return the p-values adjusted for several tests, each in its place.
+    """Return the p-values, in the same order, adjusted for several tests by Holm's method.
 
-    This is S. Holm's method (Scand. J. Statistics 6, 1979). `of` is the number of planned tests, if
-    that is more than the number of p-values.
+    The method is from S. Holm, Scand. J. Statistics 6, 1979. `of` is the number of planned tests,
+    if that is more than the number of p-values.
     """
     adjusted = [0.0] * len(p_values)
     tests = max(of, len(p_values))

@@ -52,10 +52,10 @@ UNANSWERED = "Not measured yet."
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One claim: a comparison of `arm` that answers a question, and its expected result.
 
-    `report` is the folder of a `report.json`, relative to the summary's folder. If it does not
-    exist yet, the summary's folder must have the experiment, as `experiments/REPORT.toml`, where
-    REPORT is the value of `report`. `against` is an arm, by default the report's baseline; `group`
-    names a group of nodes, None for all. `expects` is one of:
+    `report` is the folder of a `report.json`, relative to the folder of `summary.toml`. A claim may
+    name a folder that does not exist yet if its experiment exists, as `experiments/REPORT.toml`,
+    where REPORT is the value of `report`. `against` is an arm, by default the report's baseline.
+    `group` names a group of nodes, None for all. `expects` is one of:
 
     - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
       given, `more` also requires a gain of at least this;
@@ -83,7 +83,8 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
 class TestedClaims:
     """The claims of one question.
 
-    `found` has the results of the claims whose report exists, `pending` is the number of others.
+    `found` has the results of the claims whose report exists. `pending` is the number of claims
+    whose report does not exist yet.
     """
 
     found: list["TestedClaim"]
@@ -93,9 +94,9 @@ class TestedClaims:
 class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
-    `comparison.p_adjusted` is adjusted over the question's claims (`find`), not over the report's
-    comparisons. `holds` says whether the result is as expected, None if the claim expects
-    `nothing`.
+    `comparison.p_adjusted` is adjusted for the claims of the same question, as in `find`, not for
+    the comparisons of the report. `holds` says whether the result is as expected; it is None if the
+    claim expects `nothing`.
     """
 
     report: str
@@ -138,12 +139,15 @@ def make_summary(folder: Path) -> dict[str, Any]:
 def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None]) -> TestedClaims:
     """Test the claims of one question and return the results in the order of the claims.
 
-    `reports` has the report that each claim names, None if it does not exist yet. P-values are
-    adjusted by Holm's method over the claims with the same outcome, pending ones included; claims
-    about groups of nodes are adjusted separately. The question `recipe` is confirmed only if all of
-    its claims hold, so each of them is tested without adjustment (R. L. Berger, Technometrics 24,
-    1982: intersection-union). `no less` is judged by intervals alone, and claims that expect
-    `nothing` are not tested. Raises SummaryError if a claim does not fit its report.
+    `reports` has the report that each claim names, None if it does not exist yet.
+
+    P-values of claims that expect `more` or `less` are adjusted by Holm's method over all such
+    claims with the same outcome, pending ones included. Claims about groups of nodes are adjusted
+    separately. Claims of the question `recipe` are not adjusted, because the recipe is confirmed
+    only if all of them hold (R. L. Berger, Technometrics 24, 1982: intersection-union). Claims that
+    expect `no less` are judged by intervals alone, and claims that expect `nothing` are not judged.
+
+    Raises SummaryError if a claim does not fit its report.
     """
     compared = {
         place: _compare(claim, report)
@@ -191,7 +195,7 @@ def summarize(findings: TestedClaims) -> str:
 
 
 def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
-    """Return the indices of the claims that are tests, in groups that are adjusted together."""
+    """Return the indices of the claims with adjusted p-values, in groups adjusted together."""
     families: dict[tuple[Outcome, bool], list[int]] = {}
     for place, claim in enumerate(claims):
         if claim.answers != "recipe" and claim.expects in ("more", "less"):
@@ -227,7 +231,7 @@ def _answer(question: Question, findings: TestedClaims) -> dict[str, Any]:
 
 
 def _describe_outcome(findings: Sequence[TestedClaim]) -> str:
-    """Return the sentence about the findings of one outcome."""
+    """Return a sentence that states the findings on one outcome, and how many are as expected."""
     what = NAMES[findings[0].comparison.outcome]
     each = "; ".join(_describe_finding(finding) for finding in findings)
     return f"{what[0].upper()}{what[1:]}: {each}{_describe_verdict(findings)}."
@@ -319,9 +323,10 @@ def _group(arm: ArmReport, name: str | None) -> GroupOfNodes | None:
 
 
 def _read(summary: Path, name: str) -> Report | None:
-    """Return a report; None if its experiment exists and has no report folder yet.
+    """Return the report in the folder `name` of the folder `summary`.
 
-    Raises SummaryError if the report cannot be read, or if runs are missing in it.
+    Returns None if that folder does not exist yet and `experiments/NAME.toml` does. Raises
+    SummaryError if the report cannot be read, or if it lacks runs.
     """
     folder = summary / name
     if not folder.exists() and (summary / "experiments" / f"{name}.toml").is_file():

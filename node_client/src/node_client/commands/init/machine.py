@@ -27,9 +27,9 @@ DOWNLOAD_BYTES = 2
 class Machine:
     """The resources of a machine, with sizes in bytes.
 
-    `device` is the type of torch's device, and `free` its free memory (for `cpu` the machine's).
-    `memory` is the whole RAM, `disk` the free space for checkpoints, and `battery` whether the
-    machine has one.
+    `device` is the type of torch's device. `free` is the free memory to train in: the GPU's for
+    `cuda`, otherwise the machine's. `memory` is the total RAM, `disk` the free space for
+    checkpoints, and `battery` whether the machine has one.
     """
 
     device: str
@@ -55,7 +55,7 @@ class Fit:
 
 
 def inspect_machine(folder: Path) -> Machine:
-    """Return the machine's resources. `folder` is for checkpoints and need not exist yet."""
+    """Return the machine's resources. Checkpoints will be in `folder`, which need not exist yet."""
     if torch.cuda.is_available():
         device, title = "cuda", torch.cuda.get_device_name()
     elif torch.backends.mps.is_available():
@@ -76,15 +76,15 @@ def inspect_machine(folder: Path) -> Machine:
 
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
-    """Return for each known model whether it fits this fraction of `machine.free`, and the disk."""
+    """Return whether each known model fits on the disk and into `fraction` of `machine.free`."""
     return [_fit(model, machine, free=int(fraction * machine.free)) for model in KNOWN_MODELS]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
-    """Return the name of the model to propose: one that fits and needs no consent on the hub.
+    """Return the name of the model to propose: the largest that fits, or for a CPU the smallest.
 
-    It is the largest of these for a GPU, the smallest for a CPU. If there is none, it is the demo
-    model `tiny`.
+    Models whose licence must be accepted on the hub are not proposed. If no other model fits, the
+    proposal is the demo model `tiny`.
     """
     fitting = [fit.model for fit in fits if not fit.lacking and not fit.model.gated]
     if not fitting:

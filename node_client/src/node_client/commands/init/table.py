@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 
 class KnownModel(NamedTuple):
-    """A model on the hub. `gated`: users must accept a licence there.
+    """A model on the hub. It is `gated` if users must accept a licence there to download it.
 
     `layers`, `hidden` and `intermediate` are the sizes in its config.json. `parameters` is the
-    number of parameters; if input and output share an embedding, it counts once.
+    number of parameters, with an embedding that input and output share counted once.
     """
 
     name: str

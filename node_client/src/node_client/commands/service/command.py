@@ -102,7 +102,7 @@ def run(url: Url, *, choices: SettingChoices) -> None:
 
 
 def _upgrade(site: Site, state: StateDir) -> None:
-    """Install a newer client if one was requested. The node starts also after an error."""
+    """Install a newer client if the node requested one, and print the result or the error."""
     from node_client.commands.service.upgrading import upgrade_if_requested
 
     try:
@@ -133,7 +133,7 @@ def _plan(choices: SettingChoices) -> ServiceUnit:
 
 
 def _manager() -> ModuleType:
-    """Return the module of this system's service manager. Raises SettingsError without one."""
+    """Return the module `systemd` or `launchd`. Raises SettingsError on any other system."""
     if sys.platform == "linux":
         from node_client.commands.service import systemd
 
@@ -149,10 +149,11 @@ def _manager() -> ModuleType:
 
 
 def _remember_token(choices: SettingChoices) -> None:
-    """Save the token in the state folder for the service: in the unit, others could read it.
+    """Save the token in the state folder, where the service reads it.
 
-    Without a token, a person approves a code. Raises NodeError when there is no token in the end,
-    and SettingsError when it cannot be saved.
+    It is not written into the unit, which other users can read. If the settings have no token, get
+    one by a code that a person approves. Raises NodeError when the site gives no token,
+    SettingsError when the token cannot be saved.
     """
     token = find_token(choices)
     if not token:

@@ -1,4 +1,4 @@
-"""A node as a launch agent of macOS (launchd.plist(5))."""
+"""Runs a node as a launch agent of macOS (launchd.plist(5))."""
 
 import os
 import plistlib
@@ -12,8 +12,9 @@ LOG = "service.log"
 def describe(plan: ServiceUnit) -> str:
     """Return the property list of a service, as XML.
 
-    launchd restarts a program after every exit status but 0. A refused node must not be restarted,
-    so the command has `--wait-when-refused`: it waits instead of exiting.
+    launchd restarts a program after every exit status but 0. A node that the coordinator refuses
+    must not be restarted, so the command has `--wait-when-refused`: the node waits and does not
+    exit.
     """
     log = str(plan.state / LOG)
     agent = {
@@ -39,7 +40,7 @@ def agent_file(plan: ServiceUnit) -> Path:
 
 
 def install(plan: ServiceUnit) -> None:
-    """Write, load and start the agent; a running one is restarted.
+    """Write, load and start the launch agent of a service; restart it if it is running.
 
     Raises NodeError when launchctl fails, OSError when the file cannot be written.
     """
@@ -51,7 +52,7 @@ def install(plan: ServiceUnit) -> None:
 
 
 def uninstall(plan: ServiceUnit) -> bool:
-    """Stop the agent and remove its property list; return whether there was one.
+    """Stop the launch agent and remove its property list; return whether there was one.
 
     Raises OSError when the file cannot be removed.
     """

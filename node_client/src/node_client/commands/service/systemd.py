@@ -1,4 +1,4 @@
-"""A node as a user unit of systemd (systemd.unit(5), systemd.service(5))."""
+"""Runs a node as a user unit of systemd (systemd.unit(5), systemd.service(5))."""
 
 import getpass
 import os
@@ -75,10 +75,10 @@ def unit_file(plan: ServiceUnit) -> Path:
 
 
 def install(plan: ServiceUnit) -> None:
-    """Write, enable and start the unit; a running one is restarted.
+    """Write, enable and start the unit of a service; restart it if it is running.
 
-    Raises NodeError when `describe` does or systemctl fails, OSError when the file cannot be
-    written.
+    Raises the errors of `describe`, NodeError when systemctl fails, and OSError when the file
+    cannot be written.
     """
     text, file = describe(plan), unit_file(plan)
     _systemctl("show-environment")  # Fails without a session, before anything is written.
@@ -92,7 +92,7 @@ def install(plan: ServiceUnit) -> None:
 def uninstall(plan: ServiceUnit) -> bool:
     """Stop, disable and remove the unit; return whether there was one.
 
-    Raises NodeError when systemctl fails.
+    Raises NodeError when systemctl fails, OSError when the file cannot be removed.
     """
     file = unit_file(plan)
     if not file.exists():
@@ -117,7 +117,7 @@ def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
 def describe_lingering() -> str:
     """Return a sentence that says how to keep the service running after logout.
 
-    It is empty if the service does so already, or if the system has no loginctl.
+    The text is empty if the service keeps running already, or if the system has no loginctl.
     """
     if shutil.which("loginctl") is None:
         return ""

@@ -13,9 +13,10 @@ from node_client.site import Site
 
 @dataclass(frozen=True)
 class ServiceUnit:
-    """The service of one node. It has no token, because anybody may read the unit made from it.
+    """The service of one node, for which a systemd unit or a launchd property list is written.
 
-    Paths are absolute: the interpreter `python`, the `state` folder and the settings file `config`.
+    It does not include the token, because other users can read these files. Paths are absolute: the
+    interpreter `python`, the `state` folder and the settings file `config`.
     """
 
     site: Site
@@ -42,8 +43,8 @@ class ServiceUnit:
 def call(arguments: Sequence[str], *, check: bool = True) -> str:
     """Run a program and return its standard output.
 
-    With `check`, raises NodeError when it fails. Without, failures are ignored; if the program is
-    missing, the output is empty.
+    If `check` is true, raises NodeError when the program fails or cannot be started. Otherwise
+    returns what it printed even if it failed, and an empty text if it could not be started.
     """
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
@@ -59,7 +60,8 @@ def call(arguments: Sequence[str], *, check: bool = True) -> str:
 def run_attached(arguments: Sequence[str]) -> None:
     """Run a program with its output on the terminal; Ctrl-C ends it without an error.
 
-    Raises typer.Exit with its status if that is not 0, NodeError when it cannot be started.
+    Raises typer.Exit with the program's exit status if that is not 0, NodeError when the program
+    cannot be started.
     """
     try:
         code = subprocess.run(arguments, check=False).returncode

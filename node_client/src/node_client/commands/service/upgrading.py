@@ -53,10 +53,10 @@ def run_python(arguments: Sequence[str]) -> str:
 def upgrade_if_requested(
     site: Site, state: StateDir, *, now: datetime, run: RunPython = run_python
 ) -> str | None:
-    """Install a newer client if the node has requested one, and return the result as a text.
+    """Install a newer client if the node has requested one; return a sentence about the result.
 
-    A failed installation is also a result. Return None without a request, or if it was tried
-    already. The request is saved as tried, with the reason of a failure. Raises SettingsError when
+    If the installation fails, the sentence gives the reason. In both cases the request is saved as
+    tried. Returns None if there is no request, or if it was tried before. Raises SettingsError when
     the request cannot be read, OSError when it cannot be written.
     """
     request = read_upgrade(state)

@@ -49,9 +49,10 @@ def audit_round(
 ) -> Iterator[RoundCheck]:
     """Draw and score round `number` again, and yield each check's result as soon as it is known.
 
-    `recorded` is the commitment that this machine recorded, if any, and `asked` has the earlier
-    rounds of the season, in order. `progress` is called after each batch of answers with the number
-    of answers in it. Raises UncheckableError if iterating over `asked` or `answers` does.
+    `recorded` is the commitment that this machine recorded, if any. `asked` has the season's
+    earlier rounds, in order, with digests of their questions. `progress` is called after each batch
+    of answers with the number of answers in the batch. An UncheckableError that the iterables
+    `asked` or `answers` raise is passed on.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)
@@ -92,9 +93,10 @@ def _score_again(
     verifier: AnyVerifier,
     progress: Callable[[int], None],
 ) -> Iterator[RoundCheck]:
-    """Score all answers again and recompute the nodes' scores from the published verdicts.
+    """Yield the check of the verdicts, by scoring all answers again, and that of the nodes' scores.
 
-    The scores are recomputed even if the verifier fails.
+    The scores are recomputed from the published verdicts, so they are checked even if the verifier
+    fails.
     """
     failure = ""
     for batch in _batches(answers):

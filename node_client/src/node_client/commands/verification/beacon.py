@@ -1,4 +1,4 @@
-"""Checks that a round used its beacon's value, and was committed before that value was known."""
+"""Checks that a round used the beacon value its rules name, and that its commitment came first."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ HTTP_TIMEOUT_S = 10.0
 
 
 def named_beacon(published: PublishedRound) -> Beacon | None:
-    """Return the beacon that a round's rules name; None if they name none."""
+    """Return the beacon that a round's rules name, or None."""
     named = published.rules.beacon
     return named if isinstance(named, Beacon) else None
 
@@ -39,11 +39,12 @@ def check_beacon(
     before: Iterable[RecordLink],
     recorded: RecordedCommitment | None,
 ) -> RoundCheck:
-    """Check that a round uses the beacon's value, and was committed before that value was known.
+    """Check that a round used the beacon value its rules name, and that its commitment came first.
 
-    `fetched` is the value from a server of the beacon, None if no server gave one; `scheduled` is
-    the link of the chain with the commitment, `before` has the links before it, and `recorded` is
-    the commitment that this machine recorded. The check is skipped if the rules name no beacon.
+    `fetched` is the value from a server of the beacon, None if no server gave one. `scheduled` is
+    the round's `scheduled` link in the chain, which has the commitment, and `before` has the links
+    before that one. `recorded` is the commitment that this machine recorded. The check is skipped
+    if the rules name no beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:
@@ -88,11 +89,11 @@ def _compare_times(
     before: Iterable[RecordLink],
     differences: Differences,
 ) -> list[str]:
-    """Compare the time of the commitment with that of the beacon's value; return doubts in words.
+    """Return doubts, in words, about whether the commitment came before the beacon's value.
 
-    A site could backdate a link that it made after the value was known. The chain would then have a
-    link with a later time before the backdated one, so such an order is a doubt. A commitment that
-    is too late is added to `differences`.
+    A commitment less than LEAD before the value is added to `differences` instead. A site could
+    write the commitment's link after the value was known and backdate it, so it is a doubt if an
+    earlier link of the chain (`before`) has a later time.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:

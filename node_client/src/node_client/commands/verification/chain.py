@@ -29,14 +29,14 @@ class Chain:
 
     @property
     def covered_from(self) -> int:
-        """The number of the first round that the chain covers; 1 for an empty chain."""
+        """The number of the first round that was not over when the chain began; 1 without links."""
         return self.links[0].link.round + 1 if self.links else 1
 
     @property
     def scheduled_from(self) -> int:
-        """The number of the first round whose scheduling is in the chain; 0 if there is none.
+        """The number of the first round with a `scheduled` link in the chain; 0 if there is none.
 
-        Rounds before it may be covered too: a chain may begin when a round is already open.
+        A round that was scheduled before the chain began has only its later links there.
         """
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
@@ -47,19 +47,19 @@ class Chain:
 
     @property
     def keys(self) -> set[str]:
-        """The public keys that the chain gives as the site's."""
+        """The public keys that the site has had, according to the chain."""
         return {each.link.key for each in self.links if each.link.kind in ("began", "key")}
 
 
 @dataclass
 class RoundHistory:
-    """The chain's records of a round, without those that a restored backup undid.
+    """The chain's records of a round, except those that were lost when a backup was restored.
 
-    `scheduled`, `answered` and `closed` are its newest links of these three kinds, None without
-    one; `twice` names those of the three that were recorded more than once. A withdrawal sets
-    `scheduled` to None. `results` is the newest root over its results. `withdrawn` counts its
-    withdrawals, and `undone` the restored backups that undid it. `unsealed` has the times at which
-    the operator read its sealed questions.
+    `scheduled`, `answered` and `closed` are the newest links of these kinds, None without one. A
+    withdrawal sets `scheduled` to None and is counted in `withdrawn`. `twice` has the kind of each
+    link that replaced an earlier one. `results` is the newest root over the round's results.
+    `unsealed` has the times at which the operator read its sealed questions. `undone` counts how
+    often records of the round were lost to a restored backup.
     """
 
     scheduled: RecordLink | None = None
@@ -76,12 +76,13 @@ class RoundHistory:
     def is_gone(self) -> bool:
         """Whether the site need not list the round.
 
-        That is so if it was withdrawn, or undone by a restored backup, and not scheduled since.
+        It need not if the round was withdrawn, or lost when a backup was restored, and has not been
+        scheduled again.
         """
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
     def add(self, link: RecordLink) -> None:
-        """Record a link of the chain that is about this round."""
+        """Add a link of the chain that is about this round."""
         match link.kind:
             case "scheduled" | "answered" | "closed":
                 if getattr(self, link.kind) is not None:
@@ -127,7 +128,8 @@ def read_histories(chain: Chain) -> dict[int, RoundHistory]:
 def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundCheck:
     """Check that the chain is valid, and still has the heads that this machine recorded.
 
-    `chain` is None if the site publishes none. A head that a restored backup undid is a doubt.
+    `chain` is None if the site publishes none. A recorded head that is no longer in the chain is a
+    doubt, not a difference, if a restored backup explains it.
     """
     if chain is None or not (chain.links or recorded):
         return _without_chain(recorded)
@@ -166,7 +168,7 @@ def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
 
 
 def _check_keys(chain: Chain, differences: Differences) -> None:
-    """Add a difference for each new key of the site that is not signed with the previous one."""
+    """Add a difference for each key in the chain that the previous key did not sign."""
     key = ""
     for linked in chain.links:
         link = linked.link
@@ -184,7 +186,8 @@ def check_fixed(
 ) -> RoundCheck:
     """Compare a published round's commitment, roots and secret with its records in the chain.
 
-    `history` is None if the chain has no link about the round.
+    `history` has these records, None if the chain has none. The check is skipped if the round was
+    over before the chain began.
     """
     number = published.rules.round
     if history is None and number < chain.covered_from:

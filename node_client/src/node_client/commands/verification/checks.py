@@ -36,7 +36,7 @@ FieldPair = tuple[str, object, object]
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference: where it is, the published value, and ours, computed or recorded here."""
+    """A published value that is not the one computed or recorded on this machine (`ours`)."""
 
     where: str
     published: str
@@ -57,7 +57,10 @@ class Differences:
             self.first.append(Difference(where, published, ours))
 
     def add_unequal(self, fields: Iterable[FieldPair], *, of: str) -> None:
-        """Add a difference for each field with unequal values; `of` names what it is a field of."""
+        """Add a difference for each field with unequal values.
+
+        `of` is the owner of the fields in words, such as a node's name or `round 12`.
+        """
         for field_name, published, ours in fields:
             if published != ours:
                 self.add(f"{field_name} of {of}", published=str(published), ours=str(ours))
@@ -85,7 +88,7 @@ def skip(name: str, why: str) -> RoundCheck:
 def conclude(
     name: str, *, compared: str, differences: Differences, doubts: Sequence[str] = ()
 ) -> RoundCheck:
-    """Return the result of a check that was made.
+    """Return the result of a completed check.
 
     Its outcome is DIFFERS if there are differences, DOUBTFUL if there are only doubts, else HOLDS.
     """

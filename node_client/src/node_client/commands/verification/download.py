@@ -78,8 +78,8 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
 def _stream(address: str, *, max_bytes: int, timeout_s: float) -> Iterator[bytes]:
     """Yield a response body in chunks.
 
-    Raises UncheckableError, also for more than `max_bytes` bytes, and MissingError for HTTP status
-    404.
+    Raises MissingError for HTTP status 404, and UncheckableError for any other failure or a body of
+    more than `max_bytes` bytes.
     """
     size = 0
     try:

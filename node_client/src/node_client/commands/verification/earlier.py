@@ -1,7 +1,7 @@
 """Checks which questions a season had asked before a round; no I/O.
 
-The published digests of all earlier questions are hashed into a chain (`swarm_tasks.asked`). Its
-hash must be the one in the round's rules.
+The published digests of all earlier questions are hashed into a chain (`swarm_tasks.asked`). The
+chain's last hash must be the one in the round's rules.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
 
 
 def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundCheck:
-    """Compare the chain over the published earlier questions with the one in the round's rules.
+    """Compare the chain hash of the published earlier questions with that in the round's rules.
 
     The check is skipped if the rules allow repeated questions.
     """
@@ -81,11 +81,11 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return `check`; its outcome becomes UNKNOWN if sealed rounds may explain a difference.
+    """Return `check`, or one with the outcome UNKNOWN if sealed rounds may explain its differences.
 
-    `check` is the check of a round's questions. It is changed only if it found a difference and
-    `earlier` has rounds that are still sealed: the site did not repeat their questions, but this
-    machine does not know them.
+    `check` is the check of a round's questions. When the site drew them, it skipped the questions
+    of earlier rounds. This machine cannot skip the questions of rounds that are still sealed
+    (`earlier.sealed`), so it may draw other questions than the site.
     """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check

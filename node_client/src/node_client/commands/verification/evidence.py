@@ -17,9 +17,10 @@ Place = tuple[str, int]
 
 
 class Evidence:
-    """Collects the hashes of a round's published answers, then checks them.
+    """Checker of the signatures, the Merkle root and the receipts of a round's published answers.
 
-    Iterate over `collecting` to its end before any of the checks.
+    Pass the answers through `collecting`, and exhaust the iterator that it returns, before you call
+    any of the checks.
     """
 
     def __init__(self, published: PublishedRound) -> None:

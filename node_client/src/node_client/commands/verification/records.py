@@ -158,9 +158,10 @@ def read_asked(line: bytes) -> PublishedAsked:
 
 
 def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) -> Record:
-    """Decode JSON of the site as a `kind`.
+    """Decode JSON from the site into a struct of the type `kind`.
 
-    Raises UncheckableError if that fails; its message calls the record `what`.
+    Raises UncheckableError if that fails: its message calls the record `what`, and its remedy is
+    `fix`.
     """
     try:
         return msgspec.json.decode(raw, type=kind)

@@ -80,9 +80,8 @@ class Recount:
     ) -> None:
         """Compare an answer's published verdict with `verdict`, and record a difference.
 
-        A difference counts as a mistake of the site. But if `verdict` is a timeout, or the
-        published one is a timeout with score 0, the answer only counts as one that could not be
-        compared.
+        If `verdict` is a timeout, or the published verdict is a timeout with score 0, the answer is
+        counted as impossible to compare. Any other difference is a mistake of the site.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)
@@ -149,7 +148,10 @@ class Recount:
             results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
-        """Count an ungraded answer. A score without `solved`, or the reverse, is a difference."""
+        """Count an ungraded answer.
+
+        If only one of its `score` and `solved` is None, record a difference instead.
+        """
         if (answer.score is None) != (answer.solved is None):
             self._verdicts.add(
                 _describe_answer(answer, question),
@@ -160,9 +162,10 @@ class Recount:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
     def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
-        """Yield each question's dataset, and whether the node solved it: None if it does not count.
+        """Yield each question's dataset, and whether the node solved the question.
 
-        A question counts for no node if any answer to it is ungraded.
+        The second value is None for a question that counts for no node, because at least one
+        answer to it is ungraded.
         """
         for place, question in enumerate(self._published.questions):
             solved = self._results[node][place] == _Result.SOLVED
@@ -183,9 +186,9 @@ def _pair_score(
 ) -> Iterator[FieldPair]:
     """Yield the fields of a published score as (name, published value, our value).
 
-    Our values are from `summary`, which was computed from the answers. For an absent node without
-    answers, they are those of a summary in which no question counts. `score` and `cells` are
-    yielded only if they differ.
+    Our values are from `summary`, which was computed from the answers. The exception is a node
+    that is published as absent and has no published answer (`answered` is False): for this node no
+    question counts. `score` and `cells` are yielded only if they differ.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)

@@ -48,7 +48,10 @@ def read_results(raw: bytes) -> RoundResults:
 
 
 def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
-    """Compare the published scores and root with the results, and each line with its own cells."""
+    """Compare the published scores and root with the results, and check each line of the results.
+
+    A line's fields must not contradict its `cells` (`find_mistakes`).
+    """
     differences = Differences()
     if results.root != published.results_root:
         differences.add("root of the results", published=published.results_root, ours=results.root)
@@ -74,9 +77,9 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
 
 
 def find_mistakes(line: ResultLine) -> Iterator[FieldPair]:
-    """Yield the fields of a line that contradict its cells, with the line's value and ours.
+    """Yield the fields of a line that contradict its `cells`, as (name, line's value, our value).
 
-    A scored node must not have a reason for absence either: it would lower the node's attendance.
+    A scored node must not have a reason for absence either: the round would count as missed.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"

@@ -45,9 +45,10 @@ def check_rounds(
 ) -> RoundCheck:
     """Check that the site lists each round of the chain with its season, phase and commitment.
 
-    A season may have another name than in the chain, if all of its rounds are listed under it.
-    Round numbers must have no gaps. A round that was withdrawn, or that a backup of the site undid,
-    need not be listed. `histories` has the chain's records by round number.
+    The site may list a season under another name than the chain, if that name is the same for all
+    rounds of the season. Round numbers must have no gaps. A round need not be listed if it was
+    withdrawn, or is not in the backup from which the site was restored. `histories` has the chain's
+    records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
@@ -85,10 +86,11 @@ def check_rounds(
 def _name_seasons(
     listed: Mapping[int, ListedRound], histories: Mapping[int, RoundHistory]
 ) -> dict[str, str]:
-    """Return the name under which each of the chain's seasons is listed, by its name in the chain.
+    """Return the site's name of each of the chain's seasons, by the season's name in the chain.
 
-    This is the chain's name if any of the season's rounds is listed under it. Otherwise the season
-    was renamed (before names were fixed at the start), and it is the most common name.
+    The two names are equal if the site lists any round of the season under the chain's name.
+    Otherwise the season was renamed, which older sites allowed even after its start. The site's
+    name is then the one under which it lists the most rounds of the season.
     """
     names = defaultdict[str, Counter[str]](Counter)
     for number, shown in listed.items():
@@ -120,7 +122,7 @@ def _compare_round(
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check that each round's results have the root in the chain, and lines without contradictions.
+    """Check each round's results: their root must be in the chain, and each line consistent.
 
     The fields of a line must follow from its `answered` and `solved` bits. Void rounds are skipped;
     a root is not checked if the chain has no record of the round. `histories` has the chain's
@@ -151,10 +153,10 @@ def check_season_results(
 
 
 def _recount(line: ResultLine, datasets: Sequence[str]) -> list[FieldPair]:
-    """Return the fields of a line that follow from its `answered` and `solved` bits, each with the
-    line's value and ours.
+    """Return the fields of a line that follow from its bits, as (name, line's value, our value).
 
-    `datasets` has the dataset of each of the round's questions, in order.
+    The bits are `answered` and `solved`. `datasets` has the dataset of each of the round's
+    questions, in order.
     """
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
@@ -210,10 +212,11 @@ def compute_board(
 
 
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
-    """Return each round's first column in the season's stream of questions, by round number.
+    """Return each round's first column in the nodes' ledgers, by round number.
 
-    Columns (`swarm_record.stream`) are allocated in the order of closing. `questions` is the number
-    of questions of a round without results.
+    A round has one column per question, or, late in the season, a single one
+    (`swarm_record.stream`). Columns are allocated in the order in which the rounds closed.
+    `questions` is the number of questions of a round without results.
     """
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
@@ -247,7 +250,7 @@ def _add_round(
 
 
 def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> RoundCheck:
-    """Compare the published leaderboard lines `shown` with those computed from the rounds, `drawn`.
+    """Compare the published leaderboard lines (`shown`) with the computed ones (`drawn`).
 
     Quarantined nodes must not be listed.
     """
@@ -269,8 +272,10 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
 
 
 def _pair_line(row: BoardRow, line: StandingRow) -> Iterator[FieldPair]:
-    """Yield the fields of a published line, each with its value and ours; `score` and `interval`
-    only if they differ.
+    """Yield a leaderboard line's fields as (name, published value, our value).
+
+    The published values are from `row`, ours from `line`. `score` and `interval` are yielded only
+    if they differ.
     """
     if not is_close(row.score, line.score, TOLERANCE):
         yield "score", row.score, line.score

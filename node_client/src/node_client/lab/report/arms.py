@@ -30,7 +30,7 @@ _DEFAULTS = ExperimentArm(name="any")
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
     """Return the report of an arm; its means and curves are over the seeds `paired` only.
 
-    A run has taken off when its mean own reward stays above `take_off_at`.
+    `take_off_at` is the own reward above which a run counts as taken off.
     """
     outcomes = [describe_run(run, take_off_at=take_off_at) for run in data.runs.values()]
     counted = [outcome for outcome in outcomes if outcome.seed in paired]
@@ -170,7 +170,7 @@ def _curves(runs: Sequence[RunData]) -> Curves:
 def _are_seen(shares: Sequence[Floats]) -> bool:
     """Return whether the mean over runs and nodes reaches SEEN in any round.
 
-    `shares` has the shares of completions of each run, as (rounds, nodes).
+    `shares` has an array (rounds, nodes) for each run: the share of completions with reflection.
     """
     return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
@@ -191,8 +191,8 @@ def _held_out(runs: Sequence[RunData]) -> Curve | None:
 def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
     """Return the mean of curves (seeds, nodes, rounds) over seeds and nodes.
 
-    It has at most MAX_POINTS points, and with `band` an interval at each point, unless there are
-    too few seeds for one.
+    The curve has at most MAX_POINTS points. If `band` is true and there are enough seeds, each
+    point has an interval.
     """
     kept = spaced_places(curves.shape[-1], most=MAX_POINTS)
     curves = curves[..., kept]

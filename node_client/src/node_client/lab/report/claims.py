@@ -24,9 +24,10 @@ _COMPLETIONS = 8
 
 
 def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) -> str:
-    """Return in words the result in cumulative own reward; p-values must be adjusted.
+    """Return sentences that state which arms gained in cumulative own reward.
 
-    `arms` is the number of arms to compare with the baseline, including arms without runs yet.
+    The p-values of `comparisons` must be adjusted already. `arms` is the number of arms to compare
+    with the baseline, including arms without runs yet.
     """
     own = list(gains_in_own_reward(comparisons).values())
     if not own:
@@ -84,12 +85,15 @@ def format_seeds(count: int) -> str:
 
 
 def gains_in_own_reward(comparisons: Sequence[ArmComparison]) -> dict[str, ArmComparison]:
-    """Return the comparisons in own reward that include all nodes of an arm, by the arm's name."""
+    """Return a dict from an arm's name to the comparison of all its nodes in own reward."""
     return {each.arm: each for each in comparisons if each.outcome == "own" and each.group is None}
 
 
 def _figures(comparison: ArmComparison, *, of: int) -> str:
-    """Return the gain with its interval and its p-value, adjusted over `of` comparisons."""
+    """Return the gain with its interval and p-value, as text.
+
+    `of` is the number of comparisons for which the p-value was adjusted.
+    """
     gain = format_gain(comparison.gain)
     interval = format_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"

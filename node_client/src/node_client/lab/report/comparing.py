@@ -1,9 +1,9 @@
-"""Comparisons of two arms, paired by seed; pure.
+"""Comparisons of two arms, paired by seed.
 
-`compare` does this in one outcome. The gain of an arm that only learns earlier shrinks with the
-number of rounds, so `gains_by_horizon` gives it for shorter runs too. Results are often reported as
-fewer steps to the same score (SRPO, arXiv 2504.14286). `reach_baseline` does so in tokens as well
-as rounds, because arms generate different amounts in a step.
+`compare` compares them in one outcome. The gain of an arm that only learns earlier shrinks with the
+number of rounds, so `gains_by_horizon` computes the gain for shorter runs too. Other work reports
+how many fewer steps a method needs for the same score (SRPO, arXiv 2504.14286). `reach_baseline`
+counts generated tokens as well as rounds, because arms generate different amounts in a step.
 """
 
 from collections.abc import Sequence
@@ -48,9 +48,9 @@ def compare(
 ) -> ArmComparison | None:
     """Compare an arm with `against` in one outcome, paired by the given seeds.
 
-    `group` limits the comparison to its nodes; the outcome must then be one of each node, not of a
-    whole run. `p_adjusted` is the unadjusted p-value; `adjust` adjusts it. Both arms must have been
-    run with the seeds. Returns None if one of these runs lacks the outcome.
+    Both arms must have been run with each seed. `group` limits the comparison to its nodes; the
+    outcome must then be in BY_NODE. In the result, `p_adjusted` equals `p` until `adjust` replaces
+    it. Returns None if one of these runs lacks the outcome.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
@@ -83,8 +83,8 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
     """Return the comparisons with p-values adjusted by Holm's method, separately for each outcome.
 
     Comparisons of groups of nodes are adjusted separately from comparisons of whole arms. `arms` is
-    the number of arms to compare with the baseline, including arms without runs yet: otherwise
-    p-values would grow when further arms finish.
+    the number of arms to compare with the baseline. It includes arms without runs yet, so that
+    p-values do not grow when the runs of these arms are finished.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):
@@ -101,9 +101,10 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
 def _values(
     arm: ArmReport, outcome: Outcome, seeds: Sequence[int], group: GroupOfNodes | None
 ) -> Floats | None:
-    """Return the outcome as (seeds, nodes), or (seeds, 1) if it is one of whole runs.
+    """Return the outcome as (seeds, nodes), or (seeds, 1) if it is measured for whole runs.
 
-    None if a run lacks it. `group` selects nodes and needs an outcome by node.
+    Returns None if a run lacks the outcome. `group` selects nodes, and requires an outcome in
+    BY_NODE.
     """
     by_seed = {each.seed: each for each in arm.seeds}
     rows = [_row(by_seed[seed], outcome) for seed in seeds]
@@ -149,10 +150,10 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return how many of an arm's runs reach the baseline's final held-out level, and when.
 
-    Each run is compared with the baseline's run with the same seed. A run counts if it ends at or
-    above the level; it reaches the level in the round from which it stays there. Return None with
-    fewer than HELD_OUT_WINDOW evaluations, or if the baseline's level is 0 with any seed, because
-    every run has reached 0 from the start.
+    Each run is compared with the baseline's run with the same seed. A run reaches the level in the
+    first round from which its own level stays equal or higher to the end. Returns None with fewer
+    than HELD_OUT_WINDOW evaluations, or if the baseline's final level is 0 with any seed, because
+    every run has a level of at least 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

@@ -33,7 +33,7 @@ Trace = dict[str, Any]
 
 
 class Table(Struct, frozen=True):
-    """A table of texts: the column heads, and the rows, each beginning with its round or arm."""
+    """A table of text: column headings, and rows that begin with a round or an arm's name."""
 
     head: list[str]
     rows: list[list[str]]
@@ -42,7 +42,8 @@ class Table(Struct, frozen=True):
 class PlotlyFigure(Struct, frozen=True):
     """One figure: Plotly's data and layout, and a table of its numbers.
 
-    The table of a curve has only some of its rounds. `key` identifies the figure in the page.
+    The table of a curve has only some of the curve's rounds. `key` identifies the figure in the
+    page.
     """
 
     key: str
@@ -104,7 +105,10 @@ def _plot_lines(
 
 
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
-    """Return the figure of an arm's difference from the baseline, with the band of chance."""
+    """Return the figure of an arm's own reward minus the baseline's, with the band of chance.
+
+    The difference is significant in the rounds in which it is outside the band (`OnsetReport`).
+    """
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
     line = _plot_line(Curve(onset.rounds, onset.difference), place, onset.arm)
@@ -176,7 +180,7 @@ def _plot_mechanism(report: Report) -> PlotlyFigure:
 
 
 def _plot_cost(report: Report) -> PlotlyFigure:
-    """Plot each arm's exchanged bytes against its generated tokens, coloured by own reward."""
+    """Return the figure of the arms' bytes exchanged against tokens, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
         "type": "scatter",
@@ -230,7 +234,10 @@ def _plot_cost(report: Report) -> PlotlyFigure:
 
 
 def _gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> float | None:
-    """Return an arm's gain, 1 for the baseline; None where the baseline's own reward is 0."""
+    """Return an arm's gain in own reward, 1 for the baseline itself.
+
+    Returns None if the baseline's own reward is 0.
+    """
     return gains[arm.name].gain if arm.name in gains else 1.0
 
 
@@ -242,7 +249,10 @@ def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]
 
 
 def _at(curve: Curve, number: int) -> str:
-    """Return a curve's value in round `number` with its interval, as text; empty without one."""
+    """Return a curve's value in round `number` as text, with its interval if it has one.
+
+    The text is empty if the curve has no point in this round.
+    """
     if number not in curve.rounds:
         return ""
     at = curve.rounds.index(number)
@@ -255,7 +265,7 @@ def _at(curve: Curve, number: int) -> str:
 def _plot_line(curve: Curve, number: int, name: str) -> Trace:
     """Return the line of an arm. `number` is the index of the arm in the report.
 
-    The number determines colour, dash and symbol, as in `_plot_band` and `_plot_point`.
+    It determines the colour, dash and symbol of the arm.
     """
     is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {
@@ -297,7 +307,8 @@ def _plot_point(
 ) -> Trace:
     """Return the point of an arm. If x and y are None, it appears only in the legend.
 
-    `ink` names a colour of the theme, by default the arm's.
+    `number` is the index of the arm in the report. `ink` names a colour of the page's theme, by
+    default the arm's colour.
     """
     return {
         "type": "scatter",
@@ -311,7 +322,7 @@ def _plot_point(
 
 
 def _symbol_of(number: int) -> str:
-    """Return the symbol of the arm with this number."""
+    """Return the marker symbol of the arm with this index in the report."""
     return SYMBOLS[number % len(SYMBOLS)]
 
 

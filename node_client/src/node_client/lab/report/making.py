@@ -1,4 +1,4 @@
-"""Computes an experiment's report from its runs, and encodes and reads `report.json`."""
+"""An experiment's report: its computation from the runs, and its encoding as `report.json`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,8 +37,8 @@ OUTCOMES_OF_GROUPS: tuple[Outcome, ...] = ("own", "held_out_area", "held_out_fin
 def make_report(results: ExperimentResults, *, take_off_at: float | None = None) -> Report:
     """Return the report of an experiment.
 
-    `take_off_at` is the own reward above which a run has taken off; None: half of the mean that the
-    best arm reaches in the last ten rounds.
+    `take_off_at` is the own reward above which a run counts as taken off. By default it is half of
+    the best arm's mean own reward in the last ten rounds.
     """
     experiment = results.experiment
     threshold = rounded(_half_way_level(results) if take_off_at is None else take_off_at)
@@ -131,7 +131,7 @@ def _comparisons(results: ExperimentResults, arms: Sequence[ArmReport]) -> Itera
 def _comparable_groups(
     data: ArmData, baseline: ArmData, groups: Sequence[GroupOfNodes]
 ) -> list[GroupOfNodes]:
-    """Return the groups whose nodes start from the same base models in both arms."""
+    """Return those of `groups` whose nodes start from the same base models in both arms."""
     mine = [plan.base for plan in data.plans]
     theirs = [plan.base for plan in baseline.plans]
     return [

@@ -18,7 +18,7 @@ def format_gain(gain: float | None) -> str:
 
 
 def format_gain_interval(low: float | None, high: float | None) -> str:
-    """Return an interval of a ratio as changes, +10 % to +94 %; a dash if a bound is None."""
+    """Return a ratio's interval as changes: +10 % to +94 % for 1.1 to 1.94; a dash for None."""
     return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
 
 
@@ -51,7 +51,7 @@ def format_signed(value: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """Return an interval as text, 1.2 to 3.4; a dash if a bound is None."""
+    """Return an interval as text, such as "1.2 to 3.4"; a dash if a bound is None."""
     return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
 
 

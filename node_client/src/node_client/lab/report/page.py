@@ -52,7 +52,7 @@ def make_page(report: Report, *, plotly: str) -> str:
 
 
 def read_plotly(path: Path | None) -> str:
-    """Return plotly.js from a file, or from the package `plotly` for None.
+    """Return the source of plotly.js from the file, or from the package `plotly` if `path` is None.
 
     Raises NodeError if the file cannot be read or the package is not installed.
     """

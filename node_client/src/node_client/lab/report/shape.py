@@ -1,6 +1,6 @@
 """The format of `report.json`: every number of a report, for use by other pages.
 
-Rewards are per completion, in [0, 1]; cumulative ones are sums over rounds of the mean over nodes.
+Rewards are per completion, in [0, 1]. Cumulative rewards are sums over rounds of the mean reward.
 Held-out scores are pass@1 in [0, 1]. Numbers are rounded to six significant digits, and nothing
 depends on a machine or a time, so the same raw files give the same bytes.
 """
@@ -28,19 +28,38 @@ class Estimate(Struct, frozen=True):
 class SeedOutcome(Struct, frozen=True):
     """The outcomes of one run.
 
-    `own` and `training_set` are cumulative rewards, as means over nodes: of own rollouts, and of
-    training sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve and
-    `held_out_final` its end; `forgetting`, `drawdown` and `wobble` are of the same curve
-    (`lab.outcomes.HeldOut`). `take_off` is the first round from which the mean own reward stays
-    above `Report.take_off_at` (see `lab.outcomes.take_off`), or None. `tokens`, `sent` and
-    `received` (bytes) are sums over all training nodes and rounds. `informative`, the share of own
-    rollouts that are informative, and `informative_in_set` and `external`, the numbers of
-    informative and of external rollouts in a training set, are means over nodes and rounds.
-    `length` (tokens of a completion), `reflection` and `poisoned` (shares of own completions) are
-    means over nodes and the last ten rounds. `spread` and `held_out_spread` are the standard
-    deviations over nodes of the cumulative own reward and of the final held-out score. The lists
-    have one number for each training node, in order. If the run has fewer than two evaluations,
-    the values of the held-out curve are None, and their lists empty.
+    Means over nodes of rewards summed over rounds:
+
+    - `own`: the reward of own rollouts; `training_set`: that of training sets (the paper's T^n).
+
+    Values of the mean held-out curve of all nodes, defined in `lab.outcomes.HeldOut`. They are None
+    if the run has fewer than two evaluations:
+
+    - `held_out_area`, `held_out_final`, `forgetting`, `drawdown`, `wobble`.
+
+    Sums over all training nodes and rounds:
+
+    - `tokens`: generated tokens; `sent`, `received`: bytes.
+
+    Means over nodes and rounds:
+
+    - `informative`: the share of own rollouts that are informative.
+    - `informative_in_set`, `external`: the numbers of informative and of external rollouts in a
+      training set.
+
+    Means over nodes and the last ten rounds:
+
+    - `length`: the number of tokens in a completion.
+    - `reflection`, `poisoned`: shares of own completions, as in `RoundRecord`.
+
+    Other values:
+
+    - `take_off`: the first round from which the mean own reward stays above `Report.take_off_at`
+      (`lab.outcomes.take_off`), or None.
+    - `spread`, `held_out_spread`: the standard deviations over nodes of the cumulative own reward
+      and of the final held-out score; `held_out_spread` is None if the run has fewer than two
+      evaluations.
+    - `..._by_node`: lists with the value of each training node, in order; empty if there is none.
     """
 
     seed: int
@@ -72,8 +91,8 @@ class SeedOutcome(Struct, frozen=True):
 class Curve(Struct, frozen=True):
     """A curve over rounds, of at most 200 points: the mean over nodes and paired seeds.
 
-    `low` and `high` are the ends of each point's interval at 95 %; empty if the curve has no
-    intervals, or with too few seeds for them.
+    `low` and `high` are the ends of the 95 % interval at each point. They are empty if no intervals
+    are computed for this kind of curve, or if there are too few seeds.
     """
 
     rounds: list[int]
@@ -83,13 +102,14 @@ class Curve(Struct, frozen=True):
 
 
 class Curves(Struct, frozen=True):
-    """An arm's curves.
+    """An arm's curves over rounds.
 
-    `own` is the own reward, averaged over ten rounds, and `cumulative` the sum of own rewards up to
-    each round. `held_out` has a point for each evaluation. `informative`, `length`, `reflection`
-    and `poisoned` are as in `SeedOutcome`, but averaged over ten rounds at each point, and have no
-    intervals. `held_out` is None if a run has no evaluation, `reflection` if the mean share stays
-    below `arms.SEEN`, and `poisoned` if it is always 0.
+    - `own`: the own reward, averaged over ten rounds.
+    - `cumulative`: the sum of own rewards up to each round.
+    - `held_out`: the score in each evaluation; None if a run has no evaluation.
+    - `informative`, `length`, `reflection`, `poisoned`: the values of the same name in
+      `RoundRecord`, averaged over ten rounds, without intervals. `reflection` is None if its mean
+      is below `arms.SEEN` in all rounds, and `poisoned` is None if it is 0 in all rounds.
     """
 
     own: Curve
@@ -102,9 +122,9 @@ class Curves(Struct, frozen=True):
 
 
 class GroupOfNodes(Struct, frozen=True):
-    """Identical training nodes of an arm.
+    """A group of an arm's training nodes with the same base model and settings.
 
-    `first` and `last` are their first and last index in the report's lists by node.
+    `first` and `last` are their first and last index in lists such as `SeedOutcome.own_by_node`.
     """
 
     name: str
@@ -115,11 +135,11 @@ class GroupOfNodes(Struct, frozen=True):
 class ArmReport(Struct, frozen=True):
     """One arm. `settings` describes the arm's own settings in one line.
 
-    `design` is the fingerprint of experiment and arm that its runs carry. `nodes` is the number of
-    nodes that train, `attackers` the number of nodes that do not. `seeds` has the outcomes of all
-    its runs; the means and curves are over the seeds of `Report.seeds` only. `take_off` is the
-    median over these seeds, None if half of them or more did not take off. `tokens` and
-    `bytes` (sent and received) are totals of the training nodes.
+    `design` is the `RunHeader.design` of the arm's runs. `nodes` is the number of nodes that train,
+    `attackers` the number of nodes that do not. `seeds` has the outcomes of all finished runs of
+    the arm. The other results are means of these outcomes over the seeds of `Report.seeds`; `bytes`
+    is the mean of `sent` + `received`. Only `take_off` is a median, which is None if half of these
+    seeds or more did not take off.
     """
 
     name: str
@@ -151,13 +171,16 @@ class ArmReport(Struct, frozen=True):
 class ArmComparison(Struct, frozen=True):
     """An arm compared with another one in one outcome, paired by seed.
 
-    `group` names the nodes that are compared, None for all. `gain` is the ratio of the two arms'
-    means, 1.94 for +94 %, and None where the other arm's mean is 0; `difference` is the difference
-    of the means. Intervals are at 95 %, None with too few seeds; that of the gain is None also if
-    the other arm's mean is 0 in a draw of the bootstrap. `p` is two-sided and `p_greater`
-    one-sided, both from the sign-flip test. `p_adjusted` is `p` adjusted by Holm's method over all
-    comparisons of the same outcome, also those with arms without runs yet (comparisons of groups
-    separately). `least_p` is, for up to 14 seeds, the smallest `p` that they can give.
+    - `group`: the name of the group of nodes that are compared, None for all.
+    - `gain`: the ratio of the two arms' means, 1.94 for +94 %; None if the other arm's mean is 0.
+    - `difference`: the difference of the means.
+    - `gain_low`, `gain_high`, `difference_low`, `difference_high`: the ends of the 95 % intervals;
+      None with too few seeds. Those of the gain are also None if the other arm's mean is 0 in a
+      draw of the bootstrap.
+    - `p`, `p_greater`: the two-sided and the one-sided p-value of the sign-flip test.
+    - `p_adjusted`: `p` adjusted by Holm's method for all comparisons of the same outcome, including
+      those of arms without runs yet. Comparisons of groups are adjusted separately.
+    - `least_p`: as in `lab.statistics.PairedTest`.
     """
 
     arm: str
@@ -180,8 +203,8 @@ class ArmComparison(Struct, frozen=True):
 class GainAfter(Struct, frozen=True):
     """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
 
-    `gain` is None if the baseline's sum is 0. The ends of its interval are None also if that sum is
-    0 in a draw of the bootstrap, or with too few seeds.
+    `gain` is None if the baseline's cumulative own reward is 0. The ends of its 95 % interval are
+    None if that reward is 0 in a draw of the bootstrap, or if there are too few seeds.
     """
 
     rounds: int
@@ -214,12 +237,13 @@ class Reached(Struct, frozen=True):
 
 
 class OnsetReport(Struct, frozen=True):
-    """The round from which an arm's own reward differs from the baseline's.
+    """An arm's own reward minus the baseline's in each round, and where it exceeds chance.
 
-    `difference` is the mean over `seeds` pairs of runs of the difference in own reward, averaged
-    over ten rounds; by chance alone it stays within ± `band` in all rounds together 19 times in 20.
-    `first` is the first round in which it is outside the band, `stays` the first round from which
-    it is outside to the end; None where there is none.
+    `difference` is the mean over `seeds` pairs of runs, averaged over ten rounds. `band` is its
+    band of chance: if the arms did not differ, the whole curve of differences would stay within
+    ± `band` with a probability of at least 95 %. `first` is the first round in which the difference
+    is outside the band, and `stays` the first round from which it is outside in all rounds to the
+    end. Each is None if there is no such round.
     """
 
     arm: str
@@ -232,7 +256,7 @@ class OnsetReport(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """A run of the report: its uncompressed file's name, and the SHA-256 of its lines in hex."""
+    """A run of the report: the name of its uncompressed file, and the SHA-256 of that file."""
 
     arm: str
     seed: int
@@ -255,12 +279,14 @@ class PaperArm(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """A whole report.
 
-    `design` is the experiment's fingerprint without its arms, `settings` its TOML file. `seeds` are
-    the paired seeds: every arm that has a finished run has one with each of these. All figures
-    except `ArmReport.seeds` use only these; `left_out` are the other seeds with finished runs, and
-    `missing` names the runs that are not finished. `headline` and `notes` are sentences from the
-    numbers. `differences` are sentences about how the set-up is unlike the paper's. `commands`
-    reproduce the report.
+    - `design`: the experiment's `lab.runs.fingerprint`; `settings`: the text of `experiment.toml`.
+    - `seeds`: the paired seeds, with which all arms that have finished runs were run. All figures
+      except `ArmReport.seeds` use only these.
+    - `left_out`: the other seeds with finished runs; `missing`: the names of unfinished runs.
+    - `headline`, `notes`: sentences that state the main result and warnings.
+    - `take_off_at`: the own reward above which a run counts as taken off.
+    - `differences`: sentences about how the set-up differs from the paper's.
+    - `commands`: the commands that reproduce the report.
     """
 
     format: int

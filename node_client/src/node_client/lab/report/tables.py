@@ -1,4 +1,4 @@
-"""The tables of a report's page: rows of cells as text; a cell may have a second line."""
+"""The tables of a report's page. A cell may have two lines: a value and its interval."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,11 @@ def main_table(report: Report) -> Table:
 
 
 def steadiness_table(report: Report) -> Table:
-    """Return the table of each arm's steadiness, its nodes' differences, and its training sets."""
+    """Return the table of how much each arm's scores fall, fluctuate and differ between nodes.
+
+    It also has the share of own rollouts that are informative, the number of external rollouts in a
+    training set, and, if there are attackers, the share of completions with the planted text.
+    """
     columns: dict[str, Callable[[ArmReport], Any]] = {
         "forgetting": lambda arm: arm.forgetting,
         "drawdown": lambda arm: arm.drawdown,
@@ -177,7 +181,7 @@ def seed_table(report: Report) -> Table:
 
 
 def paper_table(report: Report) -> Table:
-    """Return the table of the paper's results."""
+    """Return the table of the results that the paper reports."""
     return Table(
         head=["arm", "total reward", "gain"],
         rows=[
