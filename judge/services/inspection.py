@@ -3,7 +3,6 @@
 Findings are flagged for the operator and change no score.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,13 +24,13 @@ from judge.models import (
 from judge.services.comparing import compare_after_round
 from judge.statistics.copying import WrongAnswer, find_copies
 from judge.statistics.jumps import MAX_ROUNDS, ScoreHistory, find_jumps
+from swarm_tasks.answers import AnswerRules, list_answers
 from swarm_web.nodes.models import Node
 
 # Rounds searched together for copies: a single round of 16 questions shows too little.
 COMPARED_ROUNDS = 4
 # How many rounds a history reaches back: a node may have learned much during a longer absence.
 HISTORY_ROUNDS = 2 * MAX_ROUNDS
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def inspect_closed_rounds(*, now: datetime) -> list[Round]:
@@ -101,18 +100,17 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
     for number, question in enumerate(questions.values_list("pk", flat=True)):
         wrong = Answer.objects.filter(question=question, solved=False).order_by("node_id")
         for node_id, text in wrong.values_list("node_id", "text"):
-            yield WrongAnswer(number, node_id, models.get(node_id, ""), _extract(text))
+            yield WrongAnswer(number, node_id, models.get(node_id, ""), _normalise(text))
 
 
-def _extract(text: str) -> str:
-    """Return the text between the last answer tags, or "", which `find_copies` ignores.
+def _normalise(text: str) -> str:
+    """Return the answer in a completion without wrappings, or "", which `find_copies` ignores.
 
-    Only tags in lower case count.
+    The most lenient rules are used, whatever the season's: otherwise a copier could hide by writing
+    its tags in upper case, or the answers in bold, and be graded like its source.
     """
-    # After the last closing tag, the search for each opening tag's end would scan all the rest.
-    before, end, _ = text.rpartition("</answer>")
-    found = _ANSWER.findall(before + end)
-    return found[-1] if found else ""
+    answers = list_answers(text, rules=AnswerRules.UNWRAPPED)
+    return answers[-1] if answers else ""
 
 
 # ---- jumps

@@ -129,6 +129,18 @@ def test_answers_without_tags_are_no_evidence(exam: Site) -> None:
 
 
 @pytest.mark.slow
+def test_a_copier_that_writes_tags_in_upper_case_and_answers_in_bold_is_flagged(
+    exam: Site,
+) -> None:
+    texts = draw_texts(exam.nodes, seed=1)
+    tagged = {name: [f"<answer>{word}</answer>" for word in words] for name, words in texts.items()}
+    tagged[COPIER] = [f"<ANSWER>**{word}**</Answer>" for word in texts[SOURCE]]
+    play_wrong(exam, tagged, tagged=False)
+    inspect(exam)
+    assert copies() == [(SOURCE, COPIER)]
+
+
+@pytest.mark.slow
 def test_inspecting_changes_no_score_and_no_rank(exam: Site) -> None:
     plant_copier(exam, seed=1)
     exam.refresh()
