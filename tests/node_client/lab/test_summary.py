@@ -123,6 +123,12 @@ def test_missing_report_is_named(folder: Path) -> None:
         summarise(folder, SPARSE.replace('"sparse"\narm', '"missing"\narm'))
 
 
+def test_report_that_is_not_utf_8_is_refused(folder: Path) -> None:
+    (folder / "sparse" / "report.json").write_bytes(b'{"name": "\xff"}')
+    with pytest.raises(SummaryError, match="cannot be read"):
+        summarise(folder, SPARSE)
+
+
 def announce(folder: Path) -> str:
     """Write an experiment without a report, and return a claim on it."""
     (folder / "experiments").mkdir()

@@ -333,7 +333,7 @@ def _read(summary: Path, name: str) -> Report | None:
         return None
     try:
         report = read_report(folder / "report.json")
-    except (OSError, msgspec.MsgspecError) as problem:
+    except (OSError, ValueError, msgspec.MsgspecError) as problem:  # ValueError: not UTF-8
         raise SummaryError(
             f"The report in {folder} cannot be read: {problem}.",
             fix=f"`swarm-node lab report {folder}` writes it.",

@@ -131,7 +131,7 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
     `chain` is None if the site publishes none. A recorded head that is no longer in the chain is a
     doubt, not a difference, if a restored backup explains it.
     """
-    if chain is None or not (chain.links or recorded):
+    if chain is None or not (chain.links or chain.broken or recorded):
         return _without_chain(recorded)
     differences, lost = Differences(), 0
     restored = [linked.link for linked in chain.links if linked.link.kind == "restored"]
