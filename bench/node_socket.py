@@ -1,4 +1,4 @@
-"""A benchmark's nodes on real sockets: joining a site, and requests."""
+"""Connect the nodes of a benchmark to a site over websockets, and send their requests."""
 
 import asyncio
 from typing import Literal

@@ -18,15 +18,15 @@ from swarm_web.nodes.services import hash_token
 
 
 def end_running_season() -> None:
-    """End the season that a new site starts."""
+    """End the running season, such as the one that a new site starts."""
     for running in Season.objects.filter(state=Season.State.RUNNING):
         end_season(running, now=timezone.now())
 
 
 def prepare_season(folder: Path) -> Path:
-    """End the running season and start one whose first round is a day away.
+    """End the running season, and start one with a round a day, the first of them at once.
 
-    Returns the path of a file in `folder` with a welcome message for it.
+    Returns the path of a file in `folder` with the welcome message that the bare relay sends.
     """
     end_running_season()
     season = Season.objects.create(
@@ -58,6 +58,6 @@ def register(name: str, *, nodes: int) -> list[str]:
 
 
 def register_in(file: Path, *, nodes: int) -> Path:
-    """Create `nodes` nodes, write their tokens to `file`, one per line, and return its path."""
+    """Create `nodes` nodes, write their tokens to `file`, one per line, and return `file`."""
     file.write_text("\n".join(register(file.name, nodes=nodes)))
     return file

@@ -42,7 +42,7 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
     """Run Postgres (durable), Valkey, web, worker and beat until the block ends.
 
     `verb` are the verb and options for `python -m swarm_web.local`; the default is `up`.
-    `settings` are environment variables of the site. Raises LaunchError if it does not start.
+    `settings` are environment variables of the site. Raises LaunchError if the site does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="murmuration-bench-"))
     folder.chmod(0o711)  # Postgres may run as another user.
@@ -91,7 +91,10 @@ def await_true(
 
 @contextmanager
 def running_process(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process, wait until it is ready, and stop it after the block. Raises TimeoutError."""
+    """Start a process, wait until it is ready, and stop it after the block.
+
+    Raises TimeoutError if the process ends or is not ready within a minute.
+    """
     process = subprocess.Popen(
         site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
     )

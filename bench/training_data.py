@@ -1,9 +1,9 @@
 """Compare ways of choosing training data on the demo model: `python -m bench.training_data`.
 
 Every arm trains `tiny` from the same weights, and answers the same held-out questions half-way and
-at the end. It is run once with each of several keys, the seeds of all random numbers. The first
-arms are single nodes; the last three are four nodes that share a pool in memory, and their score is
-the nodes' mean. There are no targets: the table helps to choose settings.
+at the end. Each arm is run once for each of several keys, the seeds of all random numbers. The
+first arms are single nodes; the last three are four nodes that share a pool in memory, and their
+score is the nodes' mean. There are no targets: the table helps to choose settings.
 """
 
 import argparse
@@ -28,7 +28,7 @@ POOL_SIZE = 256
 
 @dataclass(frozen=True)
 class Arm:
-    """Settings, and the number of nodes that train together with them."""
+    """An arm: the settings of its nodes, and the number of nodes that train together."""
 
     config: TrainConfig
     nodes: int = 1
@@ -49,9 +49,10 @@ ARMS = {
 
 @dataclass(frozen=True)
 class Result:
-    """One arm with one key: held-out pass@1 half-way and at the end, and other means of its nodes.
+    """The result of one arm with one key; the figures are means over its nodes.
 
-    `reward` is the mean training reward, `generated` the number of rollouts that a node generated.
+    `half_way` and `after` are pass@1 on the held-out set, half-way and at the end. `reward` is the
+    training reward over all steps, and `generated` the number of rollouts that a node generated.
     """
 
     half_way: float
@@ -65,7 +66,7 @@ Pool = deque[tuple[str, Rollout]]
 
 
 class NodeExchange:
-    """The exchange of one node with the pool, from which it draws at random."""
+    """One node's access to the pool: it adds its rollouts, and draws random ones of other nodes."""
 
     def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
         self._pool = pool
@@ -73,7 +74,7 @@ class NodeExchange:
         self._rng = random.Random(key)
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add the rollouts to the pool, informative or not."""
+        """Add the rollouts to the pool; `informative` is ignored."""
         self._pool.extend((self._node, rollout) for rollout in rollouts)
 
     def fetch(self, count: int) -> list[ExternalRollout]:
@@ -87,7 +88,7 @@ class NodeExchange:
 
 
 def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:
-    """Train all nodes of an arm for `steps` steps, by turns, and return their result.
+    """Train the nodes of an arm for `steps` steps, a step of each in turn, and return the result.
 
     `questions` is the size of the held-out set.
     """
@@ -128,7 +129,7 @@ def _make_trainer(arm: Arm, pool: Pool, name: str, verifier: Verifier) -> Traine
 
 
 def main() -> None:
-    """Print a line for each arm: the mean over the keys, and each key's own score."""
+    """Print a table with the means of each arm over its runs, and the final score of each run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--keys", type=int, default=3)

@@ -145,9 +145,9 @@ def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> boo
 def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
     """Return how long the judge's clock stood still; the deadlines of rounds must move by this.
 
-    It is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago. Otherwise it is
-    one TICK less than the time since the last tick, so that deadlines come nearer even if every
-    tick is late.
+    The result is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago.
+    Otherwise it is one TICK less than the time since the last tick, so that rounds end even if
+    every tick is late.
     """
     if last_tick is None or now - last_tick < TOLERANCE:
         return timedelta(0)
@@ -157,8 +157,8 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
 def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time to store for a tick at `now`: the later of `last_tick` and `now`.
 
-    If `last_tick` is TOLERANCE or more ahead of `now`, it is discarded and `now` is returned: the
-    clocks of two workers differ by less, so the clock was set back.
+    If `last_tick` is TOLERANCE or more ahead of `now`, the result is `now`: the clocks of two
+    workers differ by less than TOLERANCE, so `last_tick` is from before the clock was set back.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
         return last_tick
@@ -196,9 +196,9 @@ def unserved_time(
     `silence` is the time since a web process was ready, and `last_tick` the time of the previous
     tick; if one of them is None (unknown), the result is 0. `within` is passed to `return_time`.
 
-    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each
-    tick returns what the previous ticks have not returned yet, so no deadline passes during the
-    silence.
+    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. The
+    result is this total so far, minus what earlier ticks have already returned. So no deadline
+    passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

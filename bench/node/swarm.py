@@ -1,18 +1,18 @@
 """Measure how much longer a training step takes on a node that has joined a real coordinator.
 
-Two nodes are joined and two train alone at the same time, so that other load of the machine, which
-includes the site, slows all of them equally. Each joined node shares a core with one alone. Two
-figures are compared for each step: the time from the end of the previous step to its own end, and
-the CPU time of the node and its verifier, with all threads and children. Both include all that a
-joined node does in addition: what its training thread does for the swarm, the time that its event
-loop takes from that thread, and work between the steps. CPU time does not depend on how many
+Two joined nodes and two nodes that train alone run at the same time, so that the site and all other
+processes on the machine slow them equally. Each joined node shares a core with a node that trains
+alone. Two figures are compared for each step: the time from the end of the previous step to its own
+end, and the CPU time of the node and its verifier, with all threads and children. Both include all
+that a joined node does in addition: what its training thread does for the swarm, the time that its
+event loop takes from that thread, and work between the steps. CPU time does not depend on how many
 processes share the machine. With more processes than cores, the time from step to step favours
 nodes that wait for messages, because the scheduler then runs them first.
 
-The training work is equal. Answers have the same length, because the learning rate is 0. Rollouts
-of others are trained on like own ones, and half of either are informative, so updates take equal
-time (`EveryOtherReward`). There are no judge rounds: they come every few minutes, not with each
-step.
+The training work is equal. Completions have the same length, because the learning rate is 0.
+External rollouts are trained on like own ones, and half of each are informative
+(`EveryOtherReward`), so updates take equal time. The site makes no further judge rounds, because
+in a usual season they come every few minutes, not with each step.
 """
 
 import json
@@ -79,7 +79,7 @@ class Runner:
         self._cpu_s = 0.0
 
     def steps(self) -> list[dict[str, float | str]]:
-        """Return the node's metrics of each step so far. Raises RuntimeError if it has ended."""
+        """Return the metrics of each step so far. Raises RuntimeError if the node has ended."""
         if self._process.poll() is not None:
             raise RuntimeError(f"the node of {self._state.name} has ended")
         path = self._state / "metrics.jsonl"
@@ -87,12 +87,15 @@ class Runner:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def begin(self) -> None:
-        """Begin the measurement after the latest step."""
+        """Begin the measurement: it covers the steps after the latest completed one."""
         self._first = len(self.steps()) - 1
         self._cpu_s = self._cpu()
 
     def has_completed(self, count: int) -> bool:
-        """Return whether it has made `count` steps since `begin`, or else since its start."""
+        """Return whether the node has completed `count` steps since `begin`.
+
+        Before `begin` is called, the node's first step does not count.
+        """
         return len(self.steps()) > self._first + count
 
     def pace(self) -> StepPace:
@@ -116,11 +119,13 @@ class Runner:
 
 
 def measure_swarm_overhead() -> dict[str, float]:
-    """Return how much more CPU time and time a step takes on a joined node than on one alone.
+    """Compare steps of joined nodes with steps of nodes that train alone; return figures by name.
 
-    These overheads are fractions, 0.01 for 1 %. Further figures explain them: the shares of a step
-    that the training thread spent on the swarm and on checking others' rollouts, and the number of
-    these per step. Raises RuntimeError when a node ends or takes longer than half an hour.
+    The overheads are the fractions by which joining increases a step's CPU time and its duration,
+    0.01 for 1 %. The other figures explain them: seconds per step, the shares of a joined node's
+    step that its training thread spent on exchanging and on checking external rollouts, and the
+    number of external rollouts used per step. Raises RuntimeError if a node ends, or if the warm-up
+    or the measured steps take longer than half an hour.
     """
     with tempfile.TemporaryDirectory() as name, running_site() as site, ExitStack() as running:
         folder = Path(name)
@@ -159,7 +164,7 @@ def _compare(joined: Sequence[StepPace], alone: Sequence[StepPace]) -> dict[str,
 
 
 def _joining(site: RunningSite, node: str, folder: Path) -> tuple[str, ...]:
-    """Register a node; return the client's arguments that join it."""
+    """Register a node; return the client's arguments with which the node joins the site."""
     token = str(folder / f"{node}.token")
     _manage(site, create_node(name=node, arm="swarm", token_file=token))
     url, state = f"http://{HOST}:{site.port}/", str(folder / node)
@@ -172,7 +177,7 @@ def _training_alone(node: str, folder: Path) -> tuple[str, ...]:
 
 @contextmanager
 def _running(arguments: Sequence[str], node: str, folder: Path, *, core: int) -> Iterator[Runner]:
-    """Run a node with one thread, it and its children on one core, until the block ends."""
+    """Run a node with one compute thread, and all its processes on `core`, until the block ends."""
     with (folder / f"{node}.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "node_client", *arguments, *SAME_WORK],

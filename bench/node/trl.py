@@ -27,7 +27,7 @@ from swarm_tasks.verifier import DrawnTask
 
 
 def run_trl(connection: Connection, size: Size, model: Path, device: str) -> None:
-    """In the trainer's process: load trl's trainer, and make a turn for each start message."""
+    """In the trainer's process: load trl's trainer, and take a turn at each start message."""
     config = _configure(size, model, device)
     tokenizer = AutoTokenizer.from_pretrained(model)
     with LenientVerifier() as verifier:
@@ -45,7 +45,10 @@ def run_trl(connection: Connection, size: Size, model: Path, device: str) -> Non
 
 
 class Paced(TrainerCallback):
-    """Waits for a start message before each turn of steps, and sends a Turn after it."""
+    """Callback with which trl's trainer takes turns with ours.
+
+    A turn is `steps_per_turn` steps. It begins after a start message, and sends a Turn at its end.
+    """
 
     def __init__(self, connection: Connection, size: Size, device: str) -> None:
         self._connection = connection
@@ -56,14 +59,14 @@ class Paced(TrainerCallback):
         self._start = 0.0
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """Before a turn's first step wait for its start message; without one end the process."""
+        """Before a turn's first step, wait for the start message; exit if no turn follows."""
         if self._done % self._size.steps_per_turn == 0:
             if not await_start(self._connection):
                 raise SystemExit  # the comparison is over
             self._start = self._clock()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        """At the end of a turn send the mean seconds of its steps and the peak memory."""
+        """After a turn's last step, send the mean seconds per step and the peak memory."""
         self._done += 1
         if self._done % self._size.steps_per_turn == 0:
             seconds = (self._clock() - self._start) / self._size.steps_per_turn
@@ -71,7 +74,7 @@ class Paced(TrainerCallback):
 
 
 def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
-    """Return trl's defaults, except for the compared settings and for writing files."""
+    """Return trl's default settings, except for those that make the work equal or write files."""
     return GRPOConfig(
         output_dir=str(model / "trl"),
         per_device_train_batch_size=size.prompts * COMPLETIONS,

@@ -1,4 +1,4 @@
-"""The same work for both compared trainers: questions, and rewards that ignore the answers."""
+"""Equal work for the compared nodes or trainers: questions, and rewards that ignore the answers."""
 
 from collections.abc import Sequence
 
@@ -18,15 +18,16 @@ KEY = b"the bench's questions"
 
 
 class LenientVerifier(Verifier):
-    """Does all the work of a verifier, but returns that every other answer is right.
+    """Does all the work of a verifier, but gives every second completion of a question the score 1.
 
-    An untrained model has no right answers, and rollouts without any take no time in an update.
+    An untrained model has no right completions. If all completions of a question are wrong, our
+    trainer skips them in the update, which would then take no time.
     """
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
-        """Return verdicts with the score 1 for every other answer, and 0 for the rest."""
+        """Return verdicts whose scores alternate for each question: 0, 1, 0, 1."""
         super().score_many(batch, rules=rules)
         return [
             [Verdict(score=float(place % 2), reason="right") for place in range(len(texts))]
@@ -35,10 +36,11 @@ class LenientVerifier(Verifier):
 
 
 class EveryOtherReward(Reward):
-    """Makes every other rollout informative, own or external, whatever its completions are.
+    """Makes every second rollout informative, own or external, whatever its completions are.
 
     Rollouts that are not informative take no time in an update. Without this reward, nodes that use
-    external rollouts, most of which are informative, would compute more than nodes alone.
+    external rollouts, most of which are informative, would compute more than nodes that train
+    alone.
     """
 
     def __init__(self) -> None:
@@ -47,13 +49,13 @@ class EveryOtherReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return 0 for all texts of every other rollout; for the others 0 and 1 by turns."""
+        """Return only zeros at every second call, and alternating 0 and 1 at the others."""
         self._teaches = not self._teaches
         return [float(self._teaches and place % 2) for place in range(len(texts))]
 
 
 def bench_season(size: Size) -> SeasonInfo:
-    """Return a season whose steps have an own rollout for each prompt of the size, no others."""
+    """Return a season whose steps use `size.prompts` own rollouts and no external ones."""
     return SeasonInfo(
         name="bench",
         seed=STARTER_SEASON_SEED,

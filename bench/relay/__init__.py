@@ -1,1 +1,1 @@
-"""The site's cost of relaying rollouts, beside a bare relay."""
+"""Benchmark of what relaying rollouts costs the site, compared with a minimal relay."""

@@ -1,8 +1,8 @@
 """`make bench-relay`: the cost of a node-round, and the number of nodes that a site supports.
 
-In a node-round a node publishes 8 rollouts of 8 completions (27 kB), draws 8 of others, and
-reports. The site runs as `make up` starts it, on core 0; the load is a process on core 1. The same
-run also measures a minimal relay (`bench.relay.bare`) as the lower bound.
+In a node-round a node publishes 8 rollouts of 8 completions (27 kB), requests 8 external rollouts,
+and reports on its training. The site runs as `make up` starts it, on core 0; the load is a process
+on core 1. The same run also measures a minimal relay (`bench.relay.bare`) as the lower bound.
 """
 
 import json
@@ -58,7 +58,7 @@ def running_load(
 ) -> Iterator["LoadProcess"]:
     """Start the load process `module`, wait for its first line, and kill it after the block.
 
-    It prints that line when its nodes are connected.
+    The process prints this line when its nodes are connected.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module, url, str(tokens), *options],
@@ -77,13 +77,13 @@ def running_load(
 
 
 class LoadProcess:
-    """The load process, controlled and read line by line."""
+    """A process with simulated nodes: a line of input starts its work, and it prints figures."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def read(self) -> str:
-        """Return the next line of its output. Raises RuntimeError if it has ended."""
+        """Return the next line that the process prints. Raises RuntimeError if it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -91,13 +91,13 @@ class LoadProcess:
         return line
 
     def begin(self) -> None:
-        """Start its node-rounds."""
+        """Start the node-rounds, or in `run_storm` the loss of all connections."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def run(self) -> dict[str, Any]:
-        """Run its node-rounds, and return its figures."""
+        """Begin, and return the figures that the process prints when its work is done."""
         self.begin()
         figures: dict[str, Any] = json.loads(self.read())
         return figures
@@ -106,7 +106,7 @@ class LoadProcess:
 def measure_cost(
     url: str, tokens: Path, read: Callable[[], dict[str, float]]
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return milliseconds of CPU time per node-round by part of the relay, and the load's figures.
+    """Return the CPU milliseconds per node-round of each part of a relay, and the load's figures.
 
     `read` returns the CPU seconds that each part has used so far.
     """
@@ -121,10 +121,11 @@ def measure_cost(
 
 
 def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, Any]:
-    """Connect a crowd of idle nodes, abort all connections at once, and let the nodes reconnect.
+    """Connect many idle nodes, abort all their connections at once, and let them reconnect.
 
-    Returns the memory per idle socket, the seconds until all are back, the number of failed
-    attempts, and the latency of the requests of other nodes (`tokens`) meanwhile.
+    `crowd` is the file with the tokens of the idle nodes. The nodes of the file `tokens` run
+    node-rounds meanwhile. Returns the memory per idle socket, the seconds until all idle nodes are
+    back, the number of failed attempts, and the p99 latency of the other nodes' requests.
     """
     [web] = find_processes(site.launcher, "web")
     empty = web.memory_info().rss
@@ -185,7 +186,7 @@ def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
 
 
 def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
-    """Return the load's figures at `per_second` node-rounds per second, for about PACED_S."""
+    """Run `per_second` node-rounds per second for about PACED_S seconds; return the figures."""
     rounds = max(NODES, int(per_second * PACED_S) // NODES * NODES)
     options = ("--node-rounds", str(rounds), "--per-second", str(per_second))
     with running_load(url, tokens, *options) as load:

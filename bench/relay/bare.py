@@ -40,7 +40,7 @@ def _store() -> redis.asyncio.Redis:
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Serve one socket until it closes."""
+    """Serve one node's websocket until it closes; this is the ASGI application."""
     if scope["type"] != "websocket":
         return
     await receive()

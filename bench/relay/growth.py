@@ -27,10 +27,10 @@ _MAX_CORRELATION = 0.9
 
 @dataclass(frozen=True)
 class Growth:
-    """The fitted growth of memory, in bytes per SPAN_S seconds.
+    """The growth of memory, in bytes per SPAN_S seconds: the slope of the fitted line.
 
-    `low` and `high` are the bounds of its 95 % interval. `at_end` is the memory in bytes at the
-    last reading by the fitted line.
+    `low` and `high` are the bounds of its 95 % interval. `at_end` is the line's value at the time
+    of the last reading, in bytes.
     """
 
     at_end: float
@@ -40,14 +40,14 @@ class Growth:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the upper bound of the growth is below the limit."""
+        """Whether `high` is below 2 % of the memory, or below 2 MB if that is more."""
         return self.high < max(MAX_SHARE * self.at_end, MAX_BYTES)
 
 
 def fit_growth(seconds: Sequence[float], sizes: Sequence[float]) -> Growth:
-    """Fit readings of memory (`sizes`, in bytes) at times in seconds.
+    """Return the growth fitted to the memory readings `sizes`, in bytes, at the times `seconds`.
 
-    Raises ValueError if fewer than five readings follow the first third.
+    The first third of the readings is ignored. Raises ValueError if fewer than five remain.
     """
     skipped = int(len(seconds) * WARM_UP)
     times, values = np.asarray(seconds[skipped:], float), np.asarray(sizes[skipped:], float)

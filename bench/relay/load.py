@@ -1,4 +1,4 @@
-"""Nodes that load a relay: each repeatedly publishes rollouts, draws others' and reports.
+"""Simulated nodes that load a relay with node-rounds: publish rollouts, request others, report.
 
 They run in a separate process, so that their CPU time does not count as the server's:
 
@@ -8,7 +8,8 @@ They run in a separate process, so that their CPU time does not count as the ser
 connected and made one node-round, starts when it reads a line, and prints its figures as one JSON
 object.
 
-Without `--node-rounds` it runs `run_storm` instead: all nodes connect, and after a line reconnect.
+Without `--node-rounds` it runs `run_storm` instead: all nodes connect, and when the process reads a
+line, they lose their connections and reconnect.
 """
 
 import argparse
@@ -55,9 +56,10 @@ _MAX_RETRY_PAUSE_S = 5.0
 
 @dataclass
 class Load:
-    """The figures of a run. `drawn` counts received rollouts.
+    """The figures of a run.
 
-    `latencies` are those of the requests for rollouts, in milliseconds.
+    `drawn` counts the external rollouts received. `latencies` has the milliseconds that each
+    request for rollouts took.
     """
 
     node_rounds: int = 0
@@ -89,16 +91,17 @@ class LoadNode:
         self._turn = asyncio.Lock()
 
     async def connect(self) -> "LoadNode":
-        """Connect, or connect again, and return the node once it is welcomed."""
+        """Connect, or connect again; return this node once the relay has sent its welcome."""
         self.connection, welcome = await join(self._url, self._token, self._gate)
         assert welcome.season is not None, "no season is running"
         self._season = welcome.season
         return self
 
     async def run_round(self, load: Load, *, is_lost: bool = False) -> None:
-        """Run one node-round: publish rollouts, draw as many of others, report. Adds to `load`.
+        """Run one node-round, and add its figures to `load`.
 
-        If `is_lost`, the node loses its connection before it, and connects again.
+        The node publishes ROLLOUTS rollouts, requests as many external ones, and reports. If
+        `is_lost`, it first loses its connection and connects again.
         """
         async with self._turn:
             if is_lost:
@@ -194,7 +197,10 @@ async def run_load(
     per_second: float | None,
     lose_every: int | None,
 ) -> None:
-    """Run `node_rounds` node-rounds in total, the same number for each node; print the figures.
+    """Run `node_rounds` node-rounds, the same number for each node, and print the figures.
+
+    `node_rounds` is rounded down to a multiple of the number of nodes. Each node first runs one
+    node-round that does not count. The load starts when a line of input is read.
 
     If `per_second` is None, each node starts its next node-round when its last one has ended.
     Otherwise node-rounds start at equal intervals, however slow the server is (an open loop). In
@@ -235,8 +241,8 @@ async def _run_rounds_at_rate(
 async def run_storm(url: str, tokens: Sequence[str]) -> None:
     """Connect all nodes; after a line of input abort all connections at once, and reconnect.
 
-    Both times, print the seconds until all were welcomed, and the number of failed attempts by
-    message.
+    Both times, print the seconds until all nodes are connected, and the number of failed attempts
+    by error message.
     """
     nodes: list[LoadNode] = []
     for at_once in (MAX_CONNECTING, _MAX_RECONNECTING):
@@ -255,7 +261,7 @@ async def run_storm(url: str, tokens: Sequence[str]) -> None:
 async def _reconnect(
     url: str, token: str, number: int, gate: asyncio.Semaphore, failures: Counter[str]
 ) -> LoadNode:
-    """Connect, and retry until it succeeds, as nodes do."""
+    """Connect a node, and retry until it succeeds; count the failures by error message."""
     while True:
         try:
             return await LoadNode(url, token, number, gate).connect()

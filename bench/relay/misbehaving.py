@@ -2,8 +2,8 @@
 
     python -m bench.relay.misbehaving SOCKET TOKENS
 
-The process prints `ready` once all nodes are welcomed, and runs until it is killed or the relay has
-closed all connections.
+The process prints `ready` once all nodes are connected, and runs until it is killed or the relay
+has closed all connections.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ KINDS = (be_silent, read_nothing, flood)
 
 
 async def run_misbehaving(url: str, tokens: Sequence[str]) -> None:
-    """Connect a node for each token, and let them misbehave in the ways of KINDS by turns."""
+    """Connect a node for each token, and assign the nodes the behaviours of KINDS in turn."""
     nodes = await connect_all(url, tokens, max_connecting=_MAX_CONNECTING)
     print("ready", flush=True)  # noqa: T201 - the parent reads it
     await asyncio.gather(

@@ -1,6 +1,7 @@
 """`SOAK=1 make bench-relay`: check whether memory grows in ten minutes of relay traffic.
 
-Ten minutes of traffic before them are not measured: the pool fills, and rollouts begin to expire.
+The traffic begins ten minutes before the first measurement, because the pool must fill and rollouts
+must begin to expire.
 
 Nodes of `bench.relay.load` run node-rounds at a constant rate, and some lose their connection and
 reconnect. The memory of all processes of the site is read every few seconds: resident memory
@@ -42,7 +43,7 @@ Readings = dict[str, list[int]]
 
 
 def read_memory(launcher: int) -> dict[str, int]:
-    """Return the resident bytes of each part's processes, without shared pages."""
+    """Return the resident bytes of each part of the site, without shared pages."""
     sizes = dict.fromkeys(PARTS, 0)
     for part in PARTS:
         for process in find_processes(launcher, part):
@@ -123,7 +124,7 @@ def print_growths(growths: dict[str, Growth]) -> None:
 
 
 def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, object]:
-    """Return the figures of a run for the results file."""
+    """Return the figures for the results file: the growths in MB, and those of the load."""
     return {
         "memory_is_flat": all(growth.is_flat for growth in growths.values()),
         "growth_mb_per_10_minutes": {part: each.bytes / 1e6 for part, each in growths.items()},
@@ -134,7 +135,7 @@ def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, obje
 
 
 def main(argv: Sequence[str] = ()) -> int:
-    """Start a site, load it, and print the growth of its memory; return 1 unless it is flat.
+    """Start a site, load it, and print how its memory grows; return 1 if the memory is not flat.
 
     A run of the default length also writes the results.
     """

@@ -1,6 +1,7 @@
-"""The processes of a running site by part of the site, and their CPU time.
+"""The processes of each part of a running site, and the CPU time that they use.
 
-`launcher` is always the pid of the site's launcher.
+The parameter `launcher` is the pid of the site's launcher. Processes that do not belong to another
+part, such as those that build the client, form the part `launcher`.
 """
 
 from collections import defaultdict
@@ -22,7 +23,7 @@ _PARTS = {
 
 
 def read_usage(launcher: int) -> dict[str, float]:
-    """Return the CPU seconds that each part's processes have used since their start."""
+    """Return the CPU seconds that each part of the site has used since its start."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for part, process in _read_parts(launcher):
         # The time of an ended process is included in its parent's.
@@ -34,19 +35,19 @@ def read_usage(launcher: int) -> dict[str, float]:
 
 
 def find_processes(launcher: int, part: str) -> list[psutil.Process]:
-    """Return the processes of a part: web, worker, beat, postgres, valkey or launcher."""
+    """Return the running processes of `part`: web, worker, beat, postgres, valkey or launcher."""
     return [process for found, process in _read_parts(launcher) if found == part]
 
 
 def _read_parts(launcher: int) -> Iterator[tuple[str, psutil.Process]]:
-    """Yield the part and the process of all descendants of a launcher."""
+    """Yield the part and the process of each descendant of the launcher."""
     for process in psutil.Process(launcher).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             yield _find_part(process), process
 
 
 def _find_part(process: psutil.Process) -> str:
-    """Return the part that a process, or else its nearest ancestor, belongs to; else `launcher`."""
+    """Return the part of a process, or of its nearest ancestor with a part; else `launcher`."""
     for each in [process, *process.parents()]:
         line = f" {' '.join(each.cmdline())} "
         for part, word in _PARTS.items():
@@ -66,6 +67,6 @@ def await_started(launcher: int) -> None:
 
 
 def pin_to_core(core: int, launcher: int) -> None:
-    """Restrict a site's processes, and those that they start later, to one core."""
+    """Restrict the launcher, its descendants and all processes that they start later to `core`."""
     for process in [psutil.Process(launcher), *psutil.Process(launcher).children(recursive=True)]:
         process.cpu_affinity([core])

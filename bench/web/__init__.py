@@ -1,1 +1,1 @@
-"""Pages, downloads and live updates of a site with five million answers."""
+"""Benchmark of pages, downloads and live updates of a site with five million answers."""

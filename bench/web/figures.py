@@ -1,4 +1,4 @@
-"""The public site's figures; needs the settings of its databases in the environment."""
+"""Measure the public site. Django must be set up with the settings from `kept_databases`."""
 
 import asyncio
 import random
@@ -43,9 +43,10 @@ def measure_web() -> dict[str, float]:
 
 
 def prepare_data() -> None:
-    """Fill the databases unless an earlier run did.
+    """Fill the databases unless an earlier run has filled them.
 
-    Makes the nodes count as connected, and the open round stay open, for an hour from now.
+    Then change times in them: for the next hour, the demo nodes that have not left count as
+    connected, and the open round stays open.
     """
     if not Node.objects.exists():
         call_command("seed_demo_data", size="large")
@@ -115,7 +116,7 @@ def measure_downloads(server: BenchServer) -> dict[str, float]:
 
 
 def measure_live(server: BenchServer) -> dict[str, float]:
-    """Measure how fast and at what cost browsers that watch the leaderboard get new scores."""
+    """Measure how fast a new score reaches all browsers, and the server's CPU time per update."""
     updates = asyncio.run(measure_updates(server))
     delays = [update.delay_s for update in updates]
     figures = {

@@ -28,7 +28,7 @@ class UpdateDelay:
 
 
 async def measure_updates(server: BenchServer) -> list[UpdateDelay]:
-    """Connect BROWSERS browsers, change the leader's score six times, and time each update."""
+    """Connect BROWSERS browsers; return the delay of each of six changes of the leader's score."""
     gate = asyncio.Semaphore(_MAX_CONNECTING)
     site = f"{HOST}:{server.port}"
 
@@ -70,7 +70,7 @@ async def _await_change(socket: ClientConnection) -> None:
 
 
 def _change_leader() -> None:
-    """Lower the score of the season's leader, and send the same doorbell as a refresh does."""
+    """Lower the score of the season's leader, and send the doorbell of `refresh_standings`."""
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
     leader = standings.order_by("rank_high", "-score", "node_id").first()

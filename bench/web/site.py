@@ -67,7 +67,7 @@ def kept_databases() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def serving(*, workers: int) -> Iterator[BenchServer]:
-    """Run the web server with `workers` processes and this process's environment."""
+    """Run the web server until the block ends: `workers` processes in the current environment."""
     port = free_port()
     command = (*serve_web(host=HOST, port=port), "--workers", str(workers))
     web = SiteProcess(

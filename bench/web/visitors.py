@@ -80,5 +80,5 @@ def measure_size(port: int, path: str) -> tuple[float, float]:
 
 
 def percentile(taken: Sequence[float], share: float) -> float:
-    """Return the percentile of the times `taken`; `share` is in percent."""
+    """Return a percentile of the times `taken`: the median for a `share` of 50."""
     return float(np.percentile(taken, share))

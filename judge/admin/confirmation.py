@@ -1,4 +1,4 @@
-"""Admin actions that need a decision: their page lists the effects and asks for a reason."""
+"""Admin actions for decisions of the operator: a page shows the effects and asks for a reason."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

@@ -28,7 +28,7 @@ OUT_OF_THE_RANKS = (
     done="Quarantined {}; the leaderboard is updated.",
 )
 def quarantine(node: Node, details: DecisionDetails) -> str | None:
-    """Quarantine a node."""
+    """Quarantine a node; return None, or why nothing changed."""
     return None if quarantine_node(node, **details) else "it is already quarantined"
 
 
@@ -43,7 +43,7 @@ def quarantine(node: Node, details: DecisionDetails) -> str | None:
     done="Released {}; the leaderboard is updated.",
 )
 def release(node: Node, details: DecisionDetails) -> str | None:
-    """Return a node to the ranks."""
+    """Lift a node's quarantine; return None, or why nothing changed."""
     return None if release_node(node, **details) else "it is not quarantined"
 
 
@@ -53,7 +53,7 @@ admin.site.unregister(Node)
 
 @admin.register(Node)
 class JudgedNodeAdmin(NodeAdmin):
-    """A node with its flags; quarantine removes it from the ranks, release returns it."""
+    """Admin of nodes, with their flags and rulings, and actions to quarantine and release them."""
 
     list_display = ["name", "open_flags", *NodeAdmin.list_display[1:]]
     readonly_fields = [*NodeAdmin.readonly_fields, "open_flags", "rulings"]
@@ -69,7 +69,7 @@ class JudgedNodeAdmin(NodeAdmin):
         return super().get_queryset(request).annotate(flagged=Coalesce(Subquery(counted), 0))
 
     def has_delete_permission(self, request: HttpRequest, obj: Node | None = None) -> bool:
-        """Forbid deleting a node that ever had a seat: blocking it instead keeps its data."""
+        """Forbid deleting a node that was ever seated in a round; it can be blocked instead."""
         deletable = obj is None or not Seat.objects.filter(node=obj).exists()
         return deletable and super().has_delete_permission(request, obj)
 

@@ -1,4 +1,4 @@
-"""Admin of flags, which the operator decides, and of rulings, which nobody can change."""
+"""Admin of flags, which the operator reviews, and of rulings, the operator's recorded decisions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,10 @@ from judge.services.oversight import dismiss_flag, quarantine_node
     done="The node is quarantined, and the leaderboard is updated ({}).",
 )
 def quarantine(flag: Flag, details: DecisionDetails) -> str | None:
-    """Quarantine the node of a flag."""
+    """Quarantine the node of a flag, and uphold the flag if it is open.
+
+    Returns None, or why nothing changed.
+    """
     if quarantine_node(flag.node, **details, flag=flag):
         return None
     return f"{flag.node} is already quarantined"
@@ -41,7 +44,10 @@ def quarantine(flag: Flag, details: DecisionDetails) -> str | None:
     done="Both nodes are quarantined, and the leaderboard is updated ({}).",
 )
 def quarantine_both(flag: Flag, details: DecisionDetails) -> str | None:
-    """Quarantine both nodes of a flag."""
+    """Quarantine the one or two nodes of a flag, and uphold the flag if it is open.
+
+    Returns None, or why nothing changed.
+    """
     nodes = [flag.node] if flag.other is None else [flag.node, flag.other]
     taken = [quarantine_node(node, **details, flag=flag) for node in nodes]
     return None if any(taken) else "all its nodes are already quarantined"
@@ -55,7 +61,7 @@ def quarantine_both(flag: Flag, details: DecisionDetails) -> str | None:
     done="Dismissed: {}.",
 )
 def dismiss(flag: Flag, details: DecisionDetails) -> str | None:
-    """Dismiss a flag."""
+    """Dismiss a flag; return None, or why nothing changed."""
     if dismiss_flag(flag, **details):
         return None
     return f"it is already {flag.get_state_display().lower()}"
@@ -73,7 +79,7 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Flag]
     ) -> list[tuple[str, str]]:
-        """Return the choices besides the default."""
+        """Return the choices besides the default, as pairs of value and label."""
         decided = [Flag.State.UPHELD, Flag.State.DISMISSED]
         return [*((state.value, str(state.label)) for state in decided), ("all", "All")]
 
@@ -104,7 +110,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="kind", ordering="kind")
     def what(self, obj: Flag) -> str:
-        """Show the kind in one word; the filter beside the list explains it."""
+        """Show the kind in one word; the list's filter shows the kind's full description."""
         return obj.kind
 
     @admin.display(description="finding")
@@ -114,7 +120,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="adjusted p", ordering="p_adjusted")
     def p(self, obj: Flag) -> str:
-        """Show the p-value after Holm's adjustment over all nodes or pairs that were searched."""
+        """Show the p-value, adjusted by Holm's method for the number of tested nodes or pairs."""
         return f"{obj.p_adjusted:.2g}"
 
 
@@ -123,7 +129,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
 @admin.register(Ruling)
 class RulingAdmin(RecordAdmin[Ruling]):
-    """The audit log: who decided what, when and why."""
+    """Admin of the rulings, which show who decided what, when and why."""
 
     list_display = ["made_at", "actor", "what", "round", "node", "reason", "changes"]
     list_filter = ["action", "made_at"]
@@ -132,5 +138,5 @@ class RulingAdmin(RecordAdmin[Ruling]):
 
     @admin.display(description="action", ordering="action")
     def what(self, obj: Ruling) -> str:
-        """Show the action in one word; the filter beside the list explains it."""
+        """Show the action in one word; the list's filter shows the action's full description."""
         return obj.action

@@ -39,7 +39,7 @@ from swarm_web.core.verifiers import process_verifier
     done="Voided {}; the leaderboard is updated.",
 )
 def void(judge_round: Round, details: DecisionDetails) -> str | None:
-    """Void a round."""
+    """Void a round; return None, or why nothing changed."""
     return None if void_round(judge_round, **details) else "it is already void"
 
 
@@ -72,7 +72,7 @@ def recompute(judge_round: Round, details: DecisionDetails) -> str | None:
 class QuestionInline(admin.TabularInline[Question, Round]):
     """A round's questions; while they are sealed, only their positions and datasets.
 
-    `manage.py unseal_round` shows sealed questions, and records that.
+    `manage.py unseal_round` shows sealed questions, and records in the chain that it did.
     """
 
     model = Question
@@ -107,7 +107,7 @@ class QuestionInline(admin.TabularInline[Question, Round]):
 
 @admin.register(Round)
 class RoundAdmin(RecordAdmin[Round]):
-    """Rounds with their results; can be scheduled, voided and recomputed."""
+    """Admin of rounds: schedule a round, see its results, void or recompute it."""
 
     list_display = [
         "number",

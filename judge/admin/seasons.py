@@ -137,17 +137,17 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     actions = ["start", "pause", "resume", "end", "add_round"]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Prefill a new season with a mix that lasts a year."""
+        """Prefill a new season with a task mix that has enough questions for a year."""
         tasks = msgspec.to_builtins(list(YEAR_TASKS))
         return {"tasks": tasks, **super().get_changeform_initial_data(request)}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Season | None = None) -> list[str]:
-        """Return the read-only fields; if the season has started, FROZEN is among them."""
+        """Return the read-only fields, including those in FROZEN if the season has started."""
         frozen = FROZEN if obj is not None and obj.state != Season.State.DRAFT else []
         return [*self.readonly_fields, *frozen]
 
     def has_delete_permission(self, request: HttpRequest, obj: Season | None = None) -> bool:
-        """Forbid deleting a season that has started: its results stay."""
+        """Forbid deleting a season that has started, because its results must be kept."""
         deletable = obj is None or obj.state == Season.State.DRAFT
         return deletable and super().has_delete_permission(request, obj)
 
@@ -160,7 +160,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
-        """Show for how many rounds each dataset lasts, and how many rounds have been made."""
+        """Show how many rounds each dataset has questions for, and how many have been made."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
@@ -172,7 +172,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Example prompts")
     def answer_formats(self, obj: Season) -> str:
-        """Show a prompt to copy for each answer format."""
+        """Show a system prompt for each answer format, to be copied into the season's field."""
         rows = format_html_join("", "<dt>{}</dt><dd>{}</dd>", ANSWER_FORMATS.items())
         return format_html("<dl>{}</dl>", rows)
 
@@ -194,7 +194,9 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     def save_model(
         self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool
     ) -> None:
-        """Save a new season, or only the edited fields of another: the judge also writes to it.
+        """Save a new season, or only the edited fields of a stored one.
+
+        The judge may have changed the other fields in the database meanwhile.
 
         Then show sample questions if the season is a draft. Otherwise, if one of the rules that
         nodes receive was edited, send them to the nodes of a running season; if a field that the
@@ -235,10 +237,10 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Start the selected season if it is a draft, which ends the running one; show the outcome.
+        """Start the selected draft and end the running season; show the outcome.
 
-        Nothing is started if several seasons are selected, or if a dataset of the season has too
-        few questions for its rounds (`check_lasting`).
+        Nothing is started if several seasons are selected, if the selected one is not a draft, or
+        if `check_lasting` finds too few questions in a dataset or cannot measure it.
         """
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")
@@ -253,25 +255,25 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Pause: open no new rounds", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Pause each selected season, and report whether this changed it."""
+        """Pause each selected season, and show for each whether it was paused."""
         for season in queryset:
             self._report(request, season, "paused", changed=pause_season(season))
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Resume each selected season, and report whether this changed it."""
+        """Resume each selected season, and show for each whether it was resumed."""
         for season in queryset:
             self._report(request, season, "resumed", changed=resume_season(season))
 
     @admin.action(description="End", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """End each selected season, and report whether this changed it."""
+        """End each selected season, and show for each whether it was ended."""
         for season in queryset:
             self._report(request, season, "ended", changed=end_season(season, now=timezone.now()))
 
     @admin.action(description="Add a round that opens at once", permissions=["change"])
     def add_round(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Schedule a round that opens as soon as possible, in each selected season that runs."""
+        """Schedule a round that opens as soon as possible in each selected, running season."""
         now = timezone.now()
         for season in queryset:
             if season.state != Season.State.RUNNING:
@@ -305,7 +307,7 @@ def _share(season: Season) -> dict[str, int]:
 
 
 def _find_problems(season: Season) -> str:
-    """Describe which datasets of a season have too few questions; empty if none."""
+    """Return what `check_lasting` objects to in a season's datasets, or an empty string."""
     choices, questions = task_choices(season.tasks), season.questions_per_round
     try:
         check_lasting(choices, questions, rounds=season.rounds_to_ask)
