@@ -27,26 +27,28 @@ class ShownExample:
 
 @dataclass(frozen=True)
 class StepReport:
-    """The figures of one step. Rewards and shares are over the node's own rollouts of the step.
+    """The figures of one step.
+
+    Rewards and shares are over the node's own rollouts of the step, unless another set is named.
 
     - `generated`: the number of own rollouts; `solved`: the share of right completions by dataset.
     - `external_dropped`: the number of dropped candidates by reason (`external.checking`).
-    - `clip_ratio`: the share of trained tokens whose gradient was clipped; `clipped_ratio`: the
-      share of own completions that reached the length limit (both named as in trl).
-    - `kl`: the mean divergence of the trained tokens from the reference, 0 without a reference.
+    - `loss`, `grad_norm`, `clip_ratio`, `kl`: as in `UpdateReport`.
+    - `clipped_ratio`: the share of own completions that reached the length limit, as in trl.
     - `completion_length`: a mean in tokens; `completion_tokens`: a sum; `texts`: the own
       completions; `reflection`: the share of them with each pattern of `learning.reflection`.
     - `training_set_reward`: the mean over the training set with its external rollouts (T^n in SAPO,
       arXiv 2509.08721). External rollouts are chosen for having right answers, so it does not show
       how good this node's policy is. `training_set_informative`: the informative share of the set.
-    - `curriculum`: the number of the stage, and by how many rungs each dataset is above the
-      season's difficulty; `mix`: I, J and the values that decide the automatic mix.
+    - `curriculum`: the number of the stage, and for each dataset by how many rungs (difficulty
+      levels) it is above the season's, negative if below.
+    - `mix`: I, J and the values from which the automatic mix chooses them; empty for a fixed mix.
     - `seconds`: the time of each part: generate, score, swarm (share and request), judge (check
       others' rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
     - `held_out`: the score of the evaluation after this step, None if none was due or it was not
       completed; `held_out_before`, in the first step only: the score before any training.
-    - `used`: names of the external rollouts in the training set; empty if the update was skipped
-      because its loss or gradient was not finite.
+    - `used`: names of the external rollouts in the training set; empty if the loss or the gradient
+      of the update's last optimizer step was not finite.
     - `notice`: what the owner should know about the step.
     """
 

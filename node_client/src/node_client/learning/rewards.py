@@ -29,7 +29,7 @@ class Reward(ABC):
     """Computes the rewards of completions."""
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:  # noqa: B027
-        """Receive the policy that is trained and its system prompt, before the first `rewards`."""
+        """Receive the trained policy and its system prompt, before the first call of `rewards`."""
 
     @abstractmethod
     def rewards(

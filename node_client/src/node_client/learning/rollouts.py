@@ -16,10 +16,10 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 @dataclass(frozen=True)
 class SenderLogprobs:
-    """The log-prob of a completion at its sender, as `total`.
+    """The log-probs of a completion at its sender: by token as `tokens`, and their sum as `total`.
 
-    `tokens` has it by token. It is None if the sender gave only the sum, or if the tokens of the
-    two nodes are not known to be the same (`external.checking.read_sender_logprobs`).
+    `tokens` is None if the sender gave only the sum, or if the tokens of the two nodes are not
+    known to be the same (`external.checking.read_sender_logprobs`).
     """
 
     total: float
@@ -32,7 +32,7 @@ class TrainingGroup:
 
     `truncated` marks the completions that reached the length limit; `dataset` is the question's. Of
     an external group, `source` names the rollout, `age_s` is its time in the pool, and
-    `sender_logprobs` has for each completion the sender's log-probs, or None without any.
+    `sender_logprobs` has an entry for each completion, None if the sender gave no log-probs.
     """
 
     prompt: list[int]
@@ -91,7 +91,7 @@ def score_answers(
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The groups of one update, and how many of them are own and external ones."""
+    """The groups of one update, and the numbers of own (`local`) and `external` groups in it."""
 
     groups: list[TrainingGroup]
     local: int

@@ -43,10 +43,10 @@ class Team:
 
     @contextmanager
     def sending(self, message: object) -> Iterator[None]:
-        """Send a message to every follower; the leader carries it out itself in the block.
+        """Send a message to every follower, then run the block with the leader's own part of it.
 
-        If the leader fails in the block, the followers still wait for its part of that message, so
-        they cannot receive another one: `is_idle` stays false.
+        If the block fails, `is_idle` stays false: the followers still wait for the leader's part,
+        so they cannot receive another message.
         """
         self.send(message)
         self.is_idle = False
@@ -74,7 +74,7 @@ class Team:
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Copy the leader's weights, optimizer state and loss scale to every process."""
+        """Copy the leader's trainable weights, optimizer state and loss scale to every process."""
 
 
 ALONE = Team()
@@ -139,10 +139,10 @@ class LaunchedTeam(Team):
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Copy the leader's weights, optimizer state and loss scale to every process.
+        """Copy the leader's trainable weights, optimizer state and loss scale to every process.
 
-        The shares of both memory budgets, for updates and for sampling, become the smallest that
-        any process has.
+        Both memory budgets, for updates and for sampling, are lowered to the smallest of all
+        processes.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)

@@ -25,7 +25,7 @@ from node_client.settings.train_config import TrainConfig
 class BeginTraining:
     """A message to the processes of a team: train with these settings.
 
-    They start from the leader's weights and optimizer state.
+    All processes start from the leader's weights and optimizer state.
     """
 
     config: TrainConfig
@@ -56,13 +56,13 @@ class UpdatePolicy:
 
 @dataclass(frozen=True)
 class Dismiss:
-    """Stop, because the leader has stopped."""
+    """A message to the processes of a team: stop, because the leader has stopped."""
 
 
 class TeamLeader:
     """Generates answers and updates the policy with all processes of a node.
 
-    The trainer uses it as if there were only one process, which may be the case (`ALONE`).
+    The trainer uses it in the same way whether the node has one process (`ALONE`) or several.
     `generate` and `update` raise NodeError when another process has ended.
     """
 
@@ -100,9 +100,9 @@ class TeamLeader:
         return self._updater.load_state(state)
 
     def _align(self) -> None:
-        """Give all processes the leader's weights and optimizer state.
+        """Copy the leader's trainable weights and optimizer state to all processes.
 
-        It does so before the first message and after each `load_state`, otherwise nothing.
+        Only the first call, and the first call after each `load_state`, has an effect.
         """
         if not self._is_aligned:
             with self._team.sending(BeginTraining(self._updater.config)):

@@ -6,8 +6,8 @@ without KL term and with clip-higher).
 
 Differences from the paper and its public code, and why:
 
-1. Completions keep their end-of-sequence token, also those received as text (the wire says how each
-   one ended), so that the model learns to stop. The public code loses it in decoding.
+1. Completions keep their end-of-sequence token, also those received as text (their `finish_reason`
+   says how they ended), so that the model learns to stop. The public code loses it in decoding.
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having right answers, so a mean over the training set would be too high for nodes that mix.
 3. A node asks for 24 candidates, or J if that is more; it drops those that are not informative and
@@ -18,17 +18,18 @@ Differences from the paper and its public code, and why:
    compared with training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as in trl. Pretrained models learn
    at trl's default rate, 1e-6. The paper states 0.001; its public code used 1e-6, later 1e-5.
-6. Rewards are 1 or 0 by default. Division by the standard deviation would give tiny differences of
-   partial credit full weight.
+6. Rewards are 1 or 0 by default. With partial credit, the division of advantages by the standard
+   deviation would give tiny differences full weight.
 7. A rollout of another node is trained on once.
 8. Shared rollouts carry their sender's log-probs for nodes that ask for them. The paper shares text
    alone, which does not show how far the sender's policy is from the receiver's.
-9. The questions (`questions`), the size of a batch (`dynamic`), and I and J (`mix`) may depend on
-   what the node has learned. All of that is off by default.
-10. Unless the season or the node sets `batch`, I + J questions are answered in a step, so that all
-   mixes generate equally much; the paper's nodes answer I questions.
+9. The questions (`curriculum`, `resampling = history`), the number of rollouts generated in a step
+   (`resampling = dynamic`), and I and J (`mix`) may depend on what the node has learned. By default
+   they do not.
+10. Unless the season or the node sets `batch`, a node answers I + J questions in a step, so that
+   nodes with the same I + J generate equally many rollouts. The paper's nodes answer I questions.
 11. Every node has its own stream over the tasks of one shared season, not a data set.
-12. A rollout carries its task's spec, not the answer: the receiver generates both again.
+12. A rollout has its task's spec, from which the receiver generates the question and the answer.
 13. Rollouts stay in the relay's pool for a while, so a drawn rollout may be several steps old. In
    the paper nodes send rollouts to each other, and draw from the rollouts of the same round.
 14. The update is GRPO's. There is no critic, hence no PPO, which the paper also names.
@@ -76,7 +77,11 @@ class RolloutExchange(Protocol):
     """The connection to the swarm. The training thread calls it; no call blocks for long."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Publish own rollouts; `informative` has the ids of those declared to be informative."""
+        """Publish own rollouts.
+
+        `informative` has the ids of those that the node declares to have both right and wrong
+        completions.
+        """
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in the relay's order; none when offline."""
@@ -154,7 +159,7 @@ class Trainer:
 
     @property
     def candidates(self) -> int:
-        """The number of other nodes' rollouts that a step requests; 0 without places for them."""
+        """The number of candidates that a step requests; 0 if the training mix has J = 0."""
         wanted = self._mix.external
         return (self.config.external_candidates or max(CANDIDATES, wanted)) if wanted else 0
 
@@ -304,10 +309,10 @@ class Trainer:
         training_set: TrainingSet,
         external: CheckedExternals,
     ) -> None:
-        """Update questions, mix and strategies with the step's rollouts, and the trainer's totals.
+        """Adapt the next questions, the mix and the sampling strategies; add to the totals.
 
-        `shared` are the own rollouts of the season's difficulty: the mix compares external rollouts
-        with these.
+        `shared` are the own rollouts whose tasks belong to the season: the mix compares external
+        rollouts with these.
         """
         own = [rollout.group for rollout in local]
         self._questions.update(local, judge_round=self.judge_round)

@@ -1,4 +1,4 @@
 """One causal language model with its tokenizer: loading, prompting, sampling, log-probs.
 
-Knows no rewards and no other nodes.
+It does not depend on rewards or on other nodes.
 """

@@ -63,7 +63,8 @@ class Decoder:
     def start(self, prefilled: Cache, attention: Tensor, *, copies: int, steps: int) -> None:
         """Begin a batch: copy each prompt's cache to `copies` rows with space for `steps` tokens.
 
-        `prefilled` is the model's cache after the prompts; `attention` (G, P) is 1 on their tokens.
+        `prefilled` is the model's cache after G prompts, padded to P tokens; `attention` (G, P) is
+        1 on their tokens and 0 on the padding.
         """
         rows, self._width = len(attention) * copies, attention.shape[1]
         self._used = self._width
@@ -143,9 +144,9 @@ class Decoder:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder supports a model, and gives the model's own logits on a trial batch.
+    """Tell whether a Decoder supports a model and reproduces its logits on a trial batch.
 
-    They may differ by up to 0.001.
+    The two sets of logits may differ by up to 0.001.
     """
     if not _is_of_family(model):
         return False
@@ -173,7 +174,7 @@ def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
 
 
 def _is_of_family(model: PreTrainedModel) -> bool:
-    """Tell whether a model has the supported layers, all with full attention."""
+    """Tell whether a model is in FAMILY, with SiLU and full attention, and has no adapters."""
     config = model.config
     kinds = getattr(config, "layer_types", None) or ["full_attention"]
     window = getattr(config, "sliding_window", None) if config.model_type == "mistral" else None
@@ -210,7 +211,7 @@ def _gather(layer: Any, dtype: torch.dtype, *, join: bool) -> Layer:
 
 
 def _project_with(parts: Sequence[nn.Linear], dtype: torch.dtype, *, join: bool) -> Projection:
-    """Return the weights of linear layers, as one matrix if they are to be joined."""
+    """Return the layers' weights and biases in `dtype`; with `join`, as one concatenated pair."""
     pairs = [
         (part.weight.to(dtype), None if part.bias is None else part.bias.to(dtype))
         for part in parts

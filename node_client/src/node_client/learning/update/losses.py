@@ -110,16 +110,17 @@ class PolicyLoss(ABC):
 
     @abstractmethod
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        """Return the loss of the rows; its value is differentiable."""
+        """Return the loss of all rows of `tokens`, with a differentiable `value`."""
 
 
 class ClippedLoss(PolicyLoss):
     """The clipped policy gradient of GRPO and its variants (PPO, arXiv 1707.06347, equation 7).
 
-    The baseline is the group's mean, so no value function is learned (GRPO, arXiv 2402.03300). The
-    ratio may leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where
-    that lowers the objective. There it is at most `delta` (INTELLECT-2, arXiv 2505.07291), unless
-    that is None.
+    With the importance ratio r and the advantage A, the loss of a token is
+    -min(r A, clip(r, 1 - epsilon, 1 + epsilon_high) A). The bounds are separate (clip-higher: DAPO,
+    arXiv 2503.14476). If `delta` is not None, the first r is at most `delta`
+    (INTELLECT-2, arXiv 2505.07291). The baseline is the group's mean, so no value function is
+    learned (GRPO, arXiv 2402.03300).
     """
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:

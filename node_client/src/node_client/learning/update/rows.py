@@ -109,14 +109,14 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return the old log-probs (B, T) that the ratio divides by, and the correction of the loss.
+    """Return the denominator of the ratio as log-probs (B, T), and the correction of the loss.
 
-    The correction is None if no row is external. The old log-probs are `before` (B, T), which are
-    this node's own log-probs before the update, without gradient. With importance `sender`, a row
-    that has its sender's log-probs by token uses the sender's instead, and a row that has only
-    their sum gets a weight (`sequence_weight`). In both cases the values are bounded, because
-    nobody can check what a sender states. All other external rows are shaped if `external_shaping`
-    is `luffy`.
+    The correction is None if no row is external. The log-probs are `before` (B, T), this node's own
+    before the update, without gradient. With importance `sender`, a row that has its sender's
+    log-probs by token uses those instead. A row that has only their sum keeps `before`, and its
+    loss is multiplied by `sequence_weight`. The ratio or the weight is then bounded, because nobody
+    can check what a sender states. For all other external rows, `shaped_probability` replaces the
+    ratio if `external_shaping` is `luffy`.
     """
     if not any(row.external for row in rows):
         return before, None
@@ -145,7 +145,7 @@ def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> T
     """Return the factor of a row's loss: its likelihood at this node over that at its sender.
 
     `log_ratio` is the logarithm of this ratio. With `sequence_importance` `truncate`, a ratio above
-    `importance_cap` becomes the cap; with `mask`, a ratio outside of [1 / cap, cap] becomes 0. trl
+    `importance_cap` becomes the cap; with `mask`, a ratio outside [1 / cap, cap] becomes 0. trl
     does the same for completions from vLLM (`vllm_importance_sampling_mode`). With
     `importance_sampling_level` `sequence`, the ratio is first replaced by its geometric mean over
     the row's `length` tokens (GSPO, arXiv 2507.18071, equation 7).

@@ -61,8 +61,8 @@ class UpdateRunner:
     def check_copies(self) -> None:
         """Raise MemoryExhaustedError if there are several processes.
 
-        Call it after an optimizer step that ran out of memory: other processes may have made their
-        step, so their copies of the policy may differ from this one.
+        Call it after an optimizer step that ran out of memory: some processes may have made their
+        step and others not, so their copies of the policy may differ.
         """
         if self._team.size > 1:
             raise MemoryExhaustedError(

@@ -28,10 +28,11 @@ from node_client.settings.train_config import TrainConfig
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """The result of an update.
+    """The result of an update: figures of its last optimizer step.
 
-    `clip_ratio` is the share of tokens whose importance ratio was clipped. `grad_norm` is the norm
-    of the gradients before they were clipped. `kl` is the mean divergence of the trained tokens
+    `clip_ratio` is the share of the tokens that count in the loss whose policy gradient is zero
+    because their importance ratio was clipped. `grad_norm` is the norm of the gradients before
+    `max_grad_norm` is applied. `kl` is the mean divergence of the tokens that count in the loss
     from the reference, 0 without a reference.
     """
 
@@ -94,9 +95,9 @@ class Updater:
     def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
-        Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient
-        and are not run. If no row is run, the policy does not change, and all figures of the report
-        are 0.
+        Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient,
+        so the model does not process them. If this applies to all rows, the policy does not change,
+        and all figures of the report are 0.
 
         When memory runs out before the first step is complete, micro-batches are halved and the
         update starts over; when it runs out later, the remaining steps are skipped. Raises
@@ -128,9 +129,9 @@ class Updater:
     ) -> tuple[list[Loss], float] | None:
         """Make the optimizer steps; return the losses and the gradient norm of the last step.
 
-        Return None if memory ran out in the first pass, so that the update can start over. If
-        memory runs out later, the remaining passes are skipped: the earlier ones have changed the
-        policy and must not be repeated.
+        Return None if memory ran out before the first step was complete, so that the update can
+        start over. If memory runs out later, the remaining steps are skipped: the earlier ones have
+        changed the policy and must not be repeated. Raises MemoryExhaustedError as `update` does.
         """
         policy, runner = self.policy, self._runner
         with runner.attempt():

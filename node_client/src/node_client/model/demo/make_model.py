@@ -4,8 +4,8 @@ The package contains four of them in `base_models/`, as `swarm-node make-model` 
 a demo can start at once. `tiny-rare` and `small-rare` seldom answer in the rewarded format: a node
 alone then finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab
 uses are made on demand: `thinker`, which writes worked solutions (`demo.teacher`), and bases with
-other shares of tagged answers. The same command on the same machine writes the same files: every
-weight, task and batch follows from the seed.
+other shares of tagged answers. The same command on the same machine writes the same files: a
+base's tasks are always the same, and its initial weights and its batches follow from the seed.
 """
 
 import json
@@ -100,9 +100,9 @@ def make(
 ) -> Path:
     """Make one of the `BASES` in the folder `out` and return the folder.
 
-    Nothing is done if the folder has the recipe of this base and seed (`describe_recipe`) already.
-    `on_step` is called with the numbers of finished and of all steps. Raises KeyError for an
-    unknown name and RefusedError when the verifier fails.
+    Does nothing if the folder already has the recipe of this base and seed (`describe_recipe`).
+    `on_step` is called with the numbers of finished and total steps. Raises KeyError for an unknown
+    name and RefusedError when the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)
@@ -137,9 +137,10 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
     """Return warm-up examples of a base: tasks of the training part with answers.
 
-    The answers are right, except where a worked solution of a `ThinkingBase` goes wrong. The number
-    of examples of a dataset is `per_dataset` times its weight, rounded down. Raises RefusedError
-    when the verifier fails.
+    The answers are right, except that the worked solutions of a `ThinkingBase` contain deliberate
+    slips (`WritingHabits`), some of which lead to wrong answers. The number of examples of a
+    dataset is `per_dataset` times its weight, rounded down. Raises RefusedError when the verifier
+    fails.
     """
     base = BASES[name]
     rng = random.Random(0)

@@ -53,13 +53,13 @@ def work_out(dataset: str, question: str) -> str:
 
 @dataclass(frozen=True)
 class WritingHabits:
-    """How often each habit applies, as shares.
+    """The probability of each habit.
 
-    - `worked`: of all sums, those with a worked solution; the others have only an answer.
-    - `slips`: of all steps, those that go wrong.
-    - `noticed`: of the wrong steps, those that are corrected at once.
-    - `doubted`: of the right steps, those that are repeated.
-    - `another_way`: of worked sums of three terms, those also computed in another order.
+    - `worked`: a sum has a worked solution, not only an answer.
+    - `slips`: a step has a wrong result.
+    - `noticed`: a wrong step is corrected at once.
+    - `doubted`: a right step is repeated.
+    - `another_way`: a worked sum of three terms is also computed in another order.
     """
 
     worked: float = 0.7

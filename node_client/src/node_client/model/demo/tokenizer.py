@@ -1,4 +1,4 @@
-"""The character tokenizer of the demo bases."""
+"""The tokenizer of the demo bases: a token for each byte, answer tag and common phrase."""
 
 from tokenizers import AddedToken
 from tokenizers.pre_tokenizers import ByteLevel

@@ -1,8 +1,9 @@
 """Supervised warm-up of a demo base: it learns to answer, but seldom in the required format.
 
 Reinforcement learning needs a policy that is sometimes right. The warm-up text imitates what a base
-model has read: the answers are right, and only a few are between answer tags. The policy starts
-with a low pass@1; it can gain much by the format and the rest by the mathematics.
+model has read: the answers are right (apart from deliberate slips in worked solutions), and only a
+few are between answer tags. So the policy starts reinforcement learning with a low pass@1. It can
+gain much by learning the format, and the rest by learning the mathematics.
 """
 
 import random
@@ -16,7 +17,7 @@ from node_client.model.policy import Policy
 
 @dataclass(frozen=True)
 class WarmUpExample:
-    """A question, its answer, and the worked solution that precedes the answer (may be empty)."""
+    """A question, its answer, and the worked solution before the answer, empty if there is none."""
 
     question: str
     answer: str
@@ -42,7 +43,7 @@ def warm_up(
     seed: int,
     on_step: Callable[[int, int], None],
 ) -> None:
-    """Train the policy on the examples; `on_step` gets the numbers of finished and of all steps."""
+    """Train the policy on the examples; `on_step` gets the numbers of finished and total steps."""
     parameters = policy.trainable()
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
