@@ -60,15 +60,15 @@ class Site:
 
     @property
     def device_token(self) -> str:
-        """The address at which a client requests its token, which it gets for an approved code."""
+        """The address at which a client exchanges an approved code for its token (RFC 8628)."""
         return self.base + DEVICE_TOKEN_PATH
 
     def round_record(self, number: int) -> str:
-        """Return the address of a judge round as JSON."""
+        """Return the address of a judge round's record in JSON."""
         return f"{self.base}/api/v1/rounds/{number}"
 
     def round_answers(self, number: int) -> str:
-        """Return the address of a judge round's answers, with one JSON object on a line."""
+        """Return the address of a judge round's answers, one JSON object per line."""
         return f"{self.base}/rounds/{number}/answers.jsonl"
 
     def round_results(self, number: int) -> str:
@@ -81,10 +81,10 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of the digests of the questions that the season asked before a round.
+        """Return the address of the digests of the questions asked before a round in its season.
 
-        The file there has a line of JSON for each earlier round of the season; the line of a sealed
-        round has no digests.
+        The file has one JSON object per line for each earlier round of the season. The object of a
+        sealed round has no digests.
         """
         return f"{self.base}/rounds/{number}/asked.jsonl"
 

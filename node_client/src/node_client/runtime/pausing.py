@@ -32,7 +32,7 @@ def runs_on_battery() -> bool:
 class Pauses:
     """Pauses a node on request, outside its hours or on battery.
 
-    `view` shows each pause and reports it to its listeners.
+    Each pause is shown by `view`, which also reports it to its own listeners.
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class Pauses:
     def due(self) -> Pause | None:
         """Return why the node should pause, or None if it should not.
 
-        In the `poll_s` seconds after a check, the result of that check is returned.
+        The reasons are checked at most once every `poll_s` seconds. Between two checks, the result
+        of the earlier check is returned.
         """
         if monotonic() - self._checked_at >= self._poll_s:
             self._current = self._check()
@@ -71,11 +72,10 @@ class Pauses:
         before: Callable[[], Awaitable[None]],
         after: Callable[[], None],
     ) -> bool:
-        """Pause while there is a reason to; return whether there was a reason.
+        """Pause while `due` returns a reason. Return False if there was no reason at the start.
 
         The event `stopping`, which is set when the node is stopped, ends the pause too. `before` is
-        called at the start of a pause. `after` is called at its end, but not if the node was
-        stopped.
+        called when the pause starts, and `after` when it ends, unless the node was stopped.
         """
         pause = self.due()
         if pause is None:

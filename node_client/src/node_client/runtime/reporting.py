@@ -43,7 +43,7 @@ class Reporter:
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Queue a step's report for the coordinator, in place of one that is still queued.
+        """Queue a report of a step and of the totals, in place of one that is still queued.
 
         Must be called on the event loop.
         """

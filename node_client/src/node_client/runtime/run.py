@@ -1,4 +1,4 @@
-"""One run of the client: team of processes, lock, model, verifier, node, display, signals."""
+"""Runs the client: locks its state folder, loads the model, and runs the node until it ends."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """Carry out the leader's messages until it dismisses this process or memory runs out.
 
-    Raises NodeError if the device or model cannot be used, or when another process has ended.
+    Raises NodeError if the device or model cannot be used, or if another process of the team ended.
 
     A terminal's Ctrl-C and a launcher's SIGTERM reach every process. A follower ignores them,
     because the leader cannot finish its step without the followers.
@@ -63,10 +63,10 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 
 @contextmanager
 def leading(team: Team) -> Iterator[None]:
-    """Dismiss the team's followers at the end of the body, also after an error.
+    """Dismiss the team's followers at the end of the `with` block, also after an error.
 
-    If this process failed while it carried out a message, the followers still wait for its part and
-    cannot be dismissed: the launcher ends them when this process ends.
+    If this process failed in work that it shares with the followers, they still wait for its share
+    and cannot be dismissed. The launcher ends them when this process ends.
     """
     try:
         yield
@@ -83,9 +83,10 @@ def device_of(settings: Settings, team: Team) -> str:
 
 
 async def run_client(settings: Settings, *, console: Console) -> None:
-    """Run a node until it is done or stopped. Raises the NodeError that prevents or ends the run.
+    """Run a node until it is stopped or its steps are done. Raises NodeError if that fails.
 
-    In a team of processes, the first one runs the node and the others follow it.
+    In a team of processes, the first one runs the node, and the others do what it requests
+    (`run_follower`).
     """
     check_system(settings.arm)
     # Set by a launcher, such as torchrun, that started this process as one of several.
@@ -190,7 +191,7 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report to the view's listeners the NodeError that ended the run, if any, and then its end."""
+    """Report to the view's listeners the NodeError that ended the run, if any, and then the end."""
     try:
         yield
     except NodeError as problem:
@@ -201,7 +202,7 @@ def report_end(view: NodeView) -> Iterator[None]:
 
 
 def _print_event(event: Event) -> None:
-    """Write an event to standard output. After an error no more events are written."""
+    """Write an event to standard output. If that fails, this and all later events are lost."""
     try:
         sys.stdout.write(f"{as_line(event)}\n")
         sys.stdout.flush()
@@ -216,7 +217,7 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Stop the node after its step on the first Ctrl-C or SIGTERM, and at once on the second.
 
     A launcher passes a terminal's Ctrl-C on as SIGTERM, so only a second signal of the same kind
-    counts. SIGHUP, which a closed terminal sends, stops the node too, except under nohup.
+    counts. SIGHUP, which a closed terminal sends, has the same effect, except under nohup.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()
@@ -240,8 +241,8 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
 async def _check_admission(state: StateDir, site: Site, token: str) -> None:
     """Check, before a large model is loaded, that the coordinator accepts the token.
 
-    Raises NodeError after a refusal; also when the coordinator does not answer, except for a node
-    that joined it earlier, which can train meanwhile.
+    Raises NodeError if the coordinator refuses the token. If it does not answer, raises NodeError
+    only for a node that has never joined it: any other node can train without a connection.
     """
     try:
         await check_admission(site.socket, token)

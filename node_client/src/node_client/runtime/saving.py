@@ -1,4 +1,4 @@
-"""Decides when to write checkpoints, adds the node's totals to them, and resumes a run."""
+"""Decides when to write checkpoints, stores the node's totals in them, and resumes a run."""
 
 import logging
 from datetime import UTC, datetime
@@ -51,10 +51,10 @@ class Saver:
     def resume(self, trainer: Trainer) -> None:
         """Load the newest intact checkpoint into the trainer, and the node's totals into the view.
 
-        Without an intact checkpoint the run starts at step 1, with the totals in the state folder;
-        metrics of an earlier run whose checkpoints are gone are set aside. Raises CheckpointError
-        if the newest intact checkpoint is of another model or client version, or if there is none
-        and the run must resume (`--resume`).
+        Without an intact checkpoint, the run starts at step 1, the totals come from the state
+        folder, and the metrics files of a run whose checkpoints are lost are renamed. Raises
+        CheckpointError if the newest intact checkpoint is of another model or client version, or
+        if there is none although the settings require one (`--resume`).
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)
@@ -94,9 +94,9 @@ class Saver:
             await self._save(trainer)
 
     async def save_if_changed(self, trainer: Trainer) -> None:
-        """Write a checkpoint if there were steps since the last one; wait for a running upload.
+        """Write a checkpoint if there were steps since the last one, then let an upload finish.
 
-        The wait ends after UPLOAD_TIMEOUT_S.
+        Waits at most UPLOAD_TIMEOUT_S seconds for an upload that has started.
         """
         if trainer.steps_done != self._step:
             await self._save(trainer)
@@ -104,7 +104,7 @@ class Saver:
             await self._uploader.finish()
 
     async def _save(self, trainer: Trainer) -> None:
-        """Write a checkpoint. Neither a full disk nor a lack of memory must end the training."""
+        """Write a checkpoint. If the disk or memory prevents that, show the problem and return."""
         self._clock = monotonic()
         try:
             path = await self._worker.run(partial(self._write, trainer))
@@ -120,7 +120,7 @@ class Saver:
         release_memory(trainer.policy.device)
 
     def _note_failure(self, problem: OSError | RuntimeError | MemoryError) -> None:
-        """Show that the disk or memory prevented a checkpoint; raise any other error again."""
+        """Show that the disk or memory prevented a checkpoint. Raises `problem` if neither did."""
         if isinstance(problem, OSError):
             why = str(problem)
             fix = f"Free some space in {self._settings.state.path}."
@@ -133,7 +133,7 @@ class Saver:
         log.warning("no checkpoint was saved: %s", why)
 
     def _offer_upload(self, path: Path, trainer: Trainer) -> None:
-        """Offer the new checkpoint for upload to a hub, if the settings ask for that."""
+        """Offer the new checkpoint to the uploader, if the settings ask for uploads to the hub."""
         season = trainer.season.name
         if self._uploader is not None:
             origin = trace_run(self._view, step=trainer.steps_done, season=season)
@@ -164,10 +164,10 @@ class Saver:
 
 
 def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:
-    """Return the latest held-out score; without held-out questions, the latest judge score.
+    """Return the score by which checkpoints are compared, or None if there is none yet.
 
-    Return None while there is no such score. A run uses only one kind, because the best checkpoint
-    is found by comparing merits.
+    It is the latest held-out score if the run has held-out questions (`eval_tasks`), otherwise
+    the latest judge score. A run uses only one of the two, because they cannot be compared.
     """
     season = trainer.season.name
     if trainer.config.eval_tasks:

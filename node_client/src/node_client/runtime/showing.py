@@ -33,7 +33,7 @@ class Runnable(Protocol):
     """What can be run and stopped: a node that is in a swarm, or one that trains alone."""
 
     async def run(self) -> None:
-        """Train until stopped or done."""
+        """Run until stopped or until `settings.steps` steps are done."""
 
     def stop(self) -> None:
         """Ask `run` to finish its step, save and return."""
@@ -41,11 +41,11 @@ class Runnable(Protocol):
 
 @contextmanager
 def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
-    """Show the progress of loading a model; yields the callback that receives it.
+    """Show the progress of loading a model. Yields the callback that receives the progress.
 
-    A terminal shows a spinner with the progress. Without a terminal, it is logged, at most every
-    LINE_EVERY_S seconds: a download from the start on, the loading of tensors only if LINE_EVERY_S
-    have passed since the start.
+    A terminal shows a spinner with the progress. Without a terminal, the progress is logged, at
+    most every LINE_EVERY_S seconds. The first report of a download is logged at once; the loading
+    of tensors is not logged in the first LINE_EVERY_S seconds.
     """
     title = f"Loading the model {fold_line(model)}"
     logged_at = {"tensors": monotonic()}
@@ -139,7 +139,7 @@ async def show_panel(
 
 
 def render_panel(view: NodeView, *, console: Console) -> RenderableType:
-    """Return the panel as lines that fit the console now."""
+    """Return the panel, rendered for the current size of the console."""
     # One line is for the cursor after the panel; without it the first line would scroll away.
     height = console.height - 1
     panel = render(view, now=datetime.now(UTC), clock=monotonic(), height=height)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class AnswerSigner:
     """Signs a node's answers with its `key`, and stores the receipts for them in `receipts`.
 
-    `node` returns the node's name, which is empty until the coordinator's first welcome names it.
+    `node` returns the node's name, which is empty until the coordinator's first Welcome message.
     """
 
     def __init__(
@@ -58,9 +58,10 @@ class AnswerSigner:
     def store_receipt(
         self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt
     ) -> None:
-        """Keep a receipt for the answers that were just submitted in round `number`.
+        """Store the receipt `signed` for answers that were just submitted in round `number`.
 
-        It is dropped with a warning if its signature is not valid, or it names other answers.
+        Drops the receipt with a warning if its signature is not valid, if it names an answer that
+        is not in `answers`, or if the node's name is not known yet.
         """
         node, texts = self._node(), {answer.question: answer for answer in answers}
         if not node or any(named.question not in texts for named in signed.answers):

@@ -1,6 +1,6 @@
 """Checks before a run, and prepares its state folder.
 
-A run that starts at step 1 does not overwrite files of an earlier run: these are renamed.
+A run that starts at step 1 does not overwrite an earlier run's files but renames them.
 """
 
 import logging
@@ -46,11 +46,11 @@ def check_start(state: StateDir, start: Start) -> None:
 def prepare(
     state: StateDir, start: Start, *, clock: Callable[[], datetime] = read_clock
 ) -> Path | None:
-    """Prepare a locked state folder for a run.
+    """Prepare a locked state folder for a run; return the renamed folder of checkpoints, if any.
 
-    If `start` is `fresh`, nothing is overwritten: earlier checkpoints are moved to a folder with
-    the current time in its name, which is returned, and their run's metrics get the same suffix.
-    Otherwise, or if there are no checkpoints, nothing changes, and None is returned.
+    If `start` is `fresh`, the folder of earlier checkpoints and the metrics of their run are
+    renamed, with the current time in the new names. Otherwise, or if there are no checkpoints,
+    nothing changes and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -82,12 +82,12 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
 
 
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
-    """Rename the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
+    """Rename the metrics of a run whose checkpoints are lost, before a new run starts at step 1.
 
-    Call it only if there is no checkpoint. If the progress file exists, there was a checkpoint,
-    because each checkpoint is written with this file: the metrics are renamed and the file is
-    removed. Otherwise the earlier run stopped before its first checkpoint and the new run repeats
-    its steps, so nothing is changed.
+    Call it only if there is no intact checkpoint. The progress file is written with each
+    checkpoint. If it exists, there was a checkpoint: the metrics are renamed and the progress file
+    is removed. If it does not exist, the earlier run ended before its first checkpoint; nothing is
+    changed, because the new run makes the same steps again.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class TrackerRun(Protocol):
-    """An open run of a tracker. Calls may raise the errors in `TROUBLE`."""
+    """An open run of a tracker. Its methods may raise the errors in `TROUBLE`."""
 
     def log(self, figures: Figures, *, step: int) -> None:
         """Record the figures of one step."""
@@ -47,7 +47,7 @@ class TrackerSink:
         self._run: TrackerRun | None = None
 
     def begin(self, *, step: int) -> None:
-        """Open a run of the tracker, for the steps after `step`; close the one that is open."""
+        """Close the tracker's open run, if any, and open one that continues after step `step`."""
         self.close()
         with self._giving_up():
             self._run = self._open_run(step)
@@ -76,9 +76,9 @@ class TrackerSink:
 
 
 def open_tracker(settings: Settings) -> TrackerSink | None:
-    """Return the tracker that the settings name, None for `none`.
+    """Return a sink for the tracker that `report_to` names, or None if that is `none`.
 
-    Raises SettingsError if it is wandb, and wandb has no valid account or is too old.
+    Raises SettingsError if wandb is named, and `_check_account` finds no valid account.
     """
     match settings.report_to:
         case "none":
@@ -113,10 +113,10 @@ class _TensorBoard:
 
 
 class _WandbRun:
-    """A `TrackerRun` behind wandb's API, which trackio has too.
+    """A `TrackerRun` that calls wandb's API, which trackio has too.
 
-    Errors of the types in `trouble`, which are the tracker's own, are raised as RuntimeError. What
-    the tracker prints goes to standard error: with --json, standard output is for events only.
+    `trouble` has the tracker's own error types; such errors are raised as RuntimeError. What the
+    tracker prints goes to standard error: with --json, standard output is for events only.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class _WandbRun:
 
 
 def _open_wandb(settings: Settings) -> _WandbRun:
-    """Open a run at Weights & Biases; with WANDB_MODE=offline, it writes files for `wandb sync`."""
+    """Open a run of wandb. With WANDB_MODE=offline, wandb writes local files for `wandb sync`."""
     wandb: Any = import_module("wandb")
     options = {
         **_describe_run(settings),
@@ -174,9 +174,10 @@ def _describe_run(settings: Settings) -> dict[str, Any]:
 
 
 def _check_account() -> None:
-    """Check that wandb has a valid account: otherwise it would ask for one during training.
+    """Raise SettingsError if wandb has no valid account, or is too old to check that.
 
-    Raises SettingsError.
+    Without an account, wandb would ask for one during training. Modes of wandb that need no
+    account, such as WANDB_MODE=offline, are not checked.
     """
     if os.environ.get("WANDB_MODE") in _WITHOUT_ACCOUNT:
         return

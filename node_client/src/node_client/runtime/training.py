@@ -73,14 +73,14 @@ class TrainingHooks:
         """Handle the report of a finished step."""
 
     async def before_pause(self) -> None:
-        """Finish open work, and disconnect."""
+        """Prepare for a pause, for example disconnect."""
 
     def after_pause(self) -> None:
-        """Connect again."""
+        """Resume after a pause, for example connect again."""
 
 
 class Training:
-    """Trains until stopped, with or without a connection.
+    """The training loop of a node. Needs no connection to the coordinator.
 
     `backoff` returns the seconds to wait after the n-th failed step in a row, counted from 0.
     """
@@ -115,7 +115,7 @@ class Training:
         self.has_rules = asyncio.Event()
 
     def set_rules(self, rules: TrainingRules) -> None:
-        """Use these rules from the next step on; `run` waits for the first ones."""
+        """Use `rules` from the next step on. `run` makes no step before the first call."""
         self._rules = rules
         self.has_rules.set()
 
@@ -175,7 +175,7 @@ class Training:
             await self._saver.save_if_changed(self._trainer)
 
     async def _pause_if_due(self) -> bool:
-        """Pause while there is a reason to; return whether there was one."""
+        """Pause while `Pauses.due` returns a reason. Return False if it returns none."""
         return await self._pauses.pause_while_due(
             stopping=self._stopping, before=self._before_pause, after=self._hooks.after_pause
         )
@@ -188,9 +188,10 @@ class Training:
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _apply_rules(self) -> Trainer:
-        """Return a trainer for the latest rules: the present one, unless the rules have changed.
+        """Return a trainer for the latest rules; create a new one only if the rules have changed.
 
-        The first trainer loads the newest checkpoint, a later one the state of the previous one.
+        The first trainer loads the newest checkpoint. A new trainer continues from the state of the
+        previous trainer.
         """
         rules = self._rules
         assert rules is not None
@@ -235,11 +236,11 @@ class Training:
         return trainer
 
     async def _step(self, trainer: Trainer) -> StepReport | None:
-        """Make one step and return its report.
+        """Make one step and return its report, or None if the step failed or did not begin.
 
-        Returns None when the verifier failed (after a wait, because it may accept other tasks), and
-        when the node was stopped before the step began. Asks the held-out questions when they are
-        due. Raises NodeError when too many steps in a row have failed.
+        Asks the held-out questions when they are due. The step fails if the verifier fails; this
+        method then waits before it returns. The step does not begin if the node was stopped. Raises
+        NodeError when MAX_FAILURES steps in a row have failed.
         """
         assert self._evaluator is not None
         try:
@@ -272,7 +273,7 @@ class Training:
         await self._sleep(self._backoff(self._failures - 1))
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait for `seconds`, or until stopped. A judge round may use the model meanwhile."""
+        """Wait for `seconds` or until stopped. The model is free for a judge round meanwhile."""
         if seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -329,7 +330,7 @@ def _log_held_out(report: StepReport) -> None:
 
 
 def _measure_memory(device: torch.device) -> MemoryUse:
-    """Return the memory in use, in bytes; `accelerator` is None on a CPU."""
+    """Return this process's memory use in bytes; `accelerator` is None except on CUDA and MPS."""
     return MemoryUse(
         process=psutil.Process().memory_info().rss, accelerator=_accelerator_memory(device)
     )

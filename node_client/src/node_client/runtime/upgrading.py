@@ -1,4 +1,4 @@
-"""Ends a node when a newer client is required, so that its service can install one."""
+"""Ends a node when a newer client is required, so that `swarm-node service` can install one."""
 
 import asyncio
 import logging
@@ -21,8 +21,9 @@ log = logging.getLogger(__name__)
 class UpgradeRequests:
     """Asks the service that runs this client (`swarm-node service`) to install a newer client.
 
-    It does so only if the owner allows it (`auto_update`). The event `requested` is set by
-    `request_if_required`, while the node still runs; `error_for`, after a refusal, does not set it.
+    It does so only if the setting `auto_update` allows it. `request_if_required` sets the event
+    `requested`, which makes a running node end. `error_for` does not set it, because the
+    coordinator's refusal already ends the node.
     """
 
     def __init__(self, settings: Settings, *, site: Site) -> None:
@@ -31,19 +32,20 @@ class UpgradeRequests:
         self.requested = asyncio.Event()
 
     def describe(self, oldest: str | None) -> str | None:
-        """Return a warning that this client will be refused soon, with the command to upgrade it.
+        """Return a warning that this client will be refused soon, or None if it will not.
 
-        None if `oldest`, the oldest version that will still be accepted, is None.
+        `oldest` is the oldest version that will still be accepted, or None if this client will be
+        accepted. The warning has the command that upgrades the client.
         """
         return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
     def request_if_required(self, oldest: str | None) -> None:
-        """Request a newer client unless `oldest` is None; then set the event `requested`.
+        """Request version `oldest` or a newer one, and set the event `requested`.
 
-        `oldest` is the oldest version that the coordinator will still accept, None if it will
-        accept this client. Neither happens if the owner does not allow it, if the service tried to
-        install the same version less than a day ago, or, with a warning, if the file of requests
-        cannot be read or written.
+        `oldest` is the oldest version that the coordinator will still accept, or None if it will
+        accept this client. Does nothing if `oldest` is None, if `auto_update` is off, or if the
+        service tried to install the same version less than a day ago. If the request file cannot
+        be read or written, logs a warning and does not set the event.
         """
         if oldest is not None and self._request(oldest):
             self.requested.set()
@@ -51,9 +53,9 @@ class UpgradeRequests:
     def error_for(self, refusal: CoordinatorRefusedError) -> NodeError:
         """Return the error that ends the node after a refusal.
 
-        It is UpgradeDueError if a newer client may resolve the refusal and could be requested from
-        the service, otherwise the refusal. The `fix` of a refusal CLIENT_TOO_OLD then has the
-        command that upgrades the client.
+        Returns UpgradeDueError if a newer client may resolve the refusal and was requested from the
+        service. Otherwise returns `refusal` or, for the code CLIENT_TOO_OLD, a copy whose
+        `fix` has the command that upgrades the client.
         """
         if refusal.code in UPGRADE_CODES and self._request(""):
             return UpgradeDueError(refusal.message)
@@ -66,7 +68,10 @@ class UpgradeRequests:
         return upgrade_command(self._site, find_installation())
 
     def _request(self, wanted: str) -> bool:
-        """Write a request for the service, and return whether it will act on one."""
+        """Write a request for version `wanted` or a newer one; return whether it was written.
+
+        The service reads the request. An empty `wanted` requests any newer version.
+        """
         if not self._settings.auto_update:
             return False
         state = self._settings.state

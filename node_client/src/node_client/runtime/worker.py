@@ -11,8 +11,9 @@ Result = TypeVar("Result")
 class ModelWorker:
     """Runs training steps and answers to the judge one after another, outside the event loop.
 
-    Hold the lock `turn` for several calls in a row. It is granted in the order of requests, so a
-    judge round waits for one step at most.
+    Training steps, held-out questions and judge rounds hold the lock `turn` while they use the
+    model. The lock is granted in the order of requests, so a judge round waits for at most one step
+    or one batch of held-out questions.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Reads a run's settings: command line, environment, file, record of the last run. No torch."""
+"""Reads settings from command line, environment, file and last run. Does not import torch."""

@@ -1,4 +1,4 @@
-"""The allowed values of settings whose values are words; these are trl's if trl has the setting."""
+"""The values that settings with a fixed choice allow. They are trl's if trl has the setting."""
 
 from typing import Literal
 

@@ -55,16 +55,16 @@ class SettingChoices:
 
     @property
     def coordinator(self) -> Site:
-        """The site, which must not be None: for commands that require a coordinator."""
+        """`site`, for commands that require a coordinator. Raises AssertionError if it is None."""
         assert self.site is not None
         return self.site
 
     @property
     def folders(self) -> list[StateDir]:
-        """The state folders that a command concerns.
+        """The state folders to which a command applies.
 
-        This is only `state` if `site` or `state_dir` is given. Otherwise these are all default
-        folders in which a node has joined or trained; if there are none, only `state`.
+        If `site` or `state_dir` is given, only `state`. Otherwise, all default folders in which a
+        node has joined a swarm or trained; if there are none, only `state`.
         """
         if self.site is not None or self.value("state_dir") is not None:
             return [self.state]
@@ -114,12 +114,12 @@ def choose(
 ) -> SettingChoices:
     """Return the value of each setting from the first source that gives one.
 
-    The sources are, in this order: command line (`flags`; an option with None was not given),
-    environment, file, and the record of the last run.
+    The sources are, in this order: the command line (`flags`, where None means that an option was
+    not given), the environment, the settings file, and the record of the last run.
 
-    The file is the one that the setting `config` names; otherwise swarm-node.toml in the folder
-    `here` (None: the current one), or else in the state folder. Raises SettingsError for a file
-    that cannot be read, an unknown setting in it, or an invalid value.
+    The settings file is the one that the setting `config` names; otherwise swarm-node.toml in the
+    folder `here` (None: the current one), or else in the state folder. Raises SettingsError for a
+    file that cannot be read, a setting that is unknown or not allowed in it, or an invalid value.
     """
     given = ChainMap(read_flags(flags), read_environment(environment))
     folder = here or Path()
@@ -135,7 +135,7 @@ def choose(
 
 
 def find_token(choices: SettingChoices) -> str:
-    """Return the node's token, or an empty text without one.
+    """Return the node's token, or an empty string if none is given.
 
     If both `token` and `token_file` are given, the one from the source with the higher priority is
     used. If both come from the same source, `token` is used if that is the command line, otherwise
@@ -205,7 +205,7 @@ def check_tracker(tracker: Tracker) -> None:
 
 
 def check_offline_arm(arm: Arm) -> None:
-    """Raise SettingsError for the arm `base`, which does not train."""
+    """Raise SettingsError for the arm `base`, which has nothing to do without a coordinator."""
     if arm == "base":
         raise SettingsError(
             "A base node never trains, so it has nothing to do offline.",

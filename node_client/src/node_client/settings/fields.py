@@ -23,7 +23,7 @@ WIDEST = 12  # characters that --help has for a placeholder beside the longest o
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, a field of a dataclass. `annotation` is its type, with limits of the value."""
+    """One setting, a field of a dataclass. `annotation` is its type, with limits of its value."""
 
     name: str
     annotation: Any
@@ -82,7 +82,7 @@ class Setting:
 
 @cache
 def settings_of(model: type) -> tuple[Setting, ...]:
-    """Return the settings of a dataclass, in the order of its source."""
+    """Return the settings of a dataclass, in the order of its fields."""
     texts = read_help(model)
     kinds = get_type_hints(model, include_extras=True)
     return tuple(
@@ -107,10 +107,10 @@ def all_settings() -> dict[str, Setting]:
 
 
 def read_help(model: type) -> dict[str, str]:
-    """Return the string under each field of a dataclass, by field name.
+    """Return the docstring under each field of a dataclass, by field name.
 
-    Python discards these attribute docstrings (PEP 257), so they are read from the source.
-    linecache asks the module's loader if there is no file, so it works from a zip file too.
+    Python discards attribute docstrings (PEP 257), so they are read from the source, with linecache
+    because it also finds the source of a module that was imported from a zip file.
     """
     module = sys.modules[model.__module__]
     source = "".join(linecache.getlines(module.__file__ or "", vars(module)))

@@ -14,12 +14,12 @@ from node_client.site import parse_site
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options of the named settings, by default all, to a command.
+    """Return a decorator that adds options for the named settings, by default all, to a command.
 
     The command receives the values of all settings as the keyword argument `choices`
-    (`SettingChoices`). If the command has an argument `url`, this is the address of the coordinator
-    that they are for. Without it, or if it is empty, they are for no coordinator; but if the
-    argument has no default, an empty one raises SettingsError.
+    (`SettingChoices`). If it has an argument `url`, the value of `url` is the coordinator's address
+    and determines `choices.site`. If `url` is missing or empty, `choices.site` is None. If the
+    command declares `url` without a default, an empty `url` raises SettingsError instead.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
@@ -75,9 +75,9 @@ def _keyword(name: str, kind: type, option: Any) -> inspect.Parameter:
 
 
 def _help(setting: Setting) -> str:
-    """Return the setting's help text and its default.
+    """Return the setting's help text with its default, unless that is None, False or empty.
 
-    If the placeholder does not show the allowed words, the text lists them.
+    If the placeholder is `WORD`, the text lists the allowed words.
     """
     text = setting.help.replace("`", "")
     if setting.choices and setting.placeholder == "WORD":

@@ -34,7 +34,7 @@ class DailyPeriod:
 
 
 def parse_hours(text: str) -> tuple[DailyPeriod, ...]:
-    """Return the periods in the setting `hours`, whose syntax must have been checked.
+    """Return the periods in the setting `hours`, which must match the pattern of `ranges.Hours`.
 
     Raises SettingsError for an empty period, such as `7-7`.
     """

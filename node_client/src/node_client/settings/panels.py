@@ -1,6 +1,6 @@
 """The headings under which settings are listed in --help, `config show` and `swarm-node.toml`.
 
-Every setting is listed here under one heading: a setting without one has no option.
+Every setting must be listed here under one heading. A setting that is missing gets no option.
 """
 
 from collections.abc import Mapping

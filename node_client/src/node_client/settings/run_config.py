@@ -1,6 +1,6 @@
 """The settings of a run, except those of training (`train_config`).
 
-The string under each field is its help. Command-line options, environment variables,
+The string under each field is its help text. Command-line options, environment variables,
 `swarm-node.toml` and `swarm-node config show` are generated from the fields.
 """
 

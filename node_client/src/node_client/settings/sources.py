@@ -131,7 +131,7 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 
 
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
-    """Return the value that a text gives a setting.
+    """Return the value of a setting that is given as text.
 
     `none` gives None if the setting may be None, and commas separate the items of a list. Raises
     SettingsError, which names `place`, for a value that is not allowed.
@@ -149,9 +149,10 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
 
 
 def convert_value(setting: Setting, value: object, *, place: str) -> Any:
-    """Return a setting's value from a value in TOML, whose type must fit.
+    """Return the value of a setting that is given as a value in a TOML file.
 
-    Raises SettingsError, which names `place`, for a value that is not allowed.
+    Raises SettingsError, which names `place`, for a value that is not allowed or of another type,
+    such as the text "5" for a number.
     """
     return _convert(setting, value, strict=True, place=place)
 

@@ -48,9 +48,9 @@ CANDIDATES = 24
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The settings of training. The string under each field is its help.
+    """The settings of training. The string under each field is its help text.
 
-    None is the season's value, unless the help says otherwise.
+    If a field is None, the season's value is used, unless the help text says otherwise.
     """
 
     arm: Arm = "swarm"
@@ -258,8 +258,8 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     """Return the sizes of a step in a season.
 
     An isolated node trains on own rollouts only: on I + J, or on its batch if that is smaller.
-    Raises SettingsError if the training set would be empty, the batch smaller than I, or L below 2,
-    if both `mix` and `local` or `external` set I and J, and for the arm `base`.
+    Raises SettingsError for the arm `base`, if the training set would be empty, if the batch would
+    be smaller than I, if L would be below 2, or if `mix` is I/J and `local` or `external` is set.
     """
     if config.arm == "base":
         raise SettingsError(
@@ -283,7 +283,10 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
 
 
 def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
-    """Return I and J. Raises SettingsError if both `mix` and `local` or `external` set them."""
+    """Return I and J from the settings, or from the season if the settings leave them open.
+
+    Raises SettingsError if `mix` is I/J and `local` or `external` is set too.
+    """
     if "/" in config.mix:
         if config.local is not None or config.external is not None:
             raise SettingsError(

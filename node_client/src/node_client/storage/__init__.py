@@ -1,1 +1,1 @@
-"""Reads and writes what a client keeps on disk: state folder, checkpoints, records. No network."""
+"""Reads and writes a client's files: state folder, checkpoints, records. Uses no network."""

@@ -19,7 +19,7 @@ from swarm_protocol.messages import AnswerText, FinishReason, Signature
 VERSION = 1
 # Far more than the questions of a round. Over this number the oldest answers are dropped.
 MAX_PENDING = 4096
-# Number of latest rounds whose acknowledged questions are remembered: the open one, and one before.
+# Number of latest rounds whose settled questions are remembered: the open one, and one before.
 MAX_ROUNDS = 2
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ PendingAnswer = tuple[int, AnswerText]
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the file: a pending answer, or a question whose answer was acknowledged."""
+    """A line of the spool's file: a pending answer, or a question whose answer is settled."""
 
     owner: str
     round: int
@@ -43,9 +43,10 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
 class AnswerSpool:
     """The answers of one node, in a file and in memory.
 
-    The node is the one with `token` at `site`. Lines of other nodes are ignored, and lost when the
-    file is rewritten. Damaged lines are skipped with a warning. If the file cannot be written, a
-    warning is logged and answers are kept in memory only.
+    An answer is pending until `settle` marks it as settled, that is, as not to be sent again. The
+    node is the one with `token` at `site`. Lines of other nodes are ignored, and lost when the file
+    is rewritten. Damaged lines are skipped with a warning. If the file cannot be written, a warning
+    is logged and answers are kept in memory only.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:
@@ -57,7 +58,7 @@ class AnswerSpool:
 
     @property
     def pending(self) -> list[PendingAnswer]:
-        """The answers that are not settled, oldest first, as pairs of round number and answer."""
+        """The pending answers, oldest first, as pairs of round number and answer."""
         return [
             (line.round, AnswerText(line.question, line.text, line.finish_reason, line.signature))
             for line in self._lines.values()
@@ -66,11 +67,11 @@ class AnswerSpool:
 
     @property
     def settled(self) -> Counter[int]:
-        """The number of settled answers by round number, for the latest MAX_ROUNDS rounds."""
+        """The number of settled answers (`settle`) by round, for the latest MAX_ROUNDS rounds."""
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
-        """Return the ids of the questions of a round that have an answer, settled or not."""
+        """Return the ids of a round's questions with an answer, pending or settled (`settle`)."""
         return frozenset(question for round_, question in self._lines if round_ == number)
 
     def add(self, answers: Sequence[PendingAnswer]) -> None:
@@ -93,11 +94,11 @@ class AnswerSpool:
             log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
     def settle(self, answers: Sequence[PendingAnswer]) -> None:
-        """Drop the texts of `answers`, which will not be sent again.
+        """Mark `answers` as settled, that is, as not to be sent again, and drop their texts.
 
-        The judge has acknowledged them, or refused them permanently, or too many were waiting. For
-        the latest MAX_ROUNDS rounds it is remembered that their questions were answered. Of the
-        answers that are not settled, the latest MAX_PENDING are kept.
+        Answers are settled when the judge has acknowledged them or refused them permanently, or
+        when too many are waiting. The ids of their questions are kept for the latest MAX_ROUNDS
+        rounds. Of the answers that are still pending, only the latest MAX_PENDING are kept.
         """
         for number, answer in answers:
             self._lines[number, answer.question] = _Line(

@@ -55,7 +55,7 @@ class Weights(Protocol):
     def tokenizer_fingerprint(self) -> str: ...
 
     def save(self, folder: Path) -> None:
-        """Write the model as a folder."""
+        """Write the model into `folder`, which is created."""
 
     def load_weights(self, folder: Path) -> None:
         """Load into this model the weights that `save` wrote to `folder`."""
@@ -70,18 +70,18 @@ class Resumable(Protocol):
     def steps_done(self) -> int: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all state except the weights, as a tree that `storage.tree` can write."""
+        """Return all state except the weights, in a form that `storage.tree.write_tree` accepts."""
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore a state that `state_dict` returned."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
     """The step after which a run resumes, 0 if all checkpoints are damaged.
 
-    `problems` describes each damaged checkpoint that was skipped. `run` is what was given to `save`
-    as `run`, after a round trip through JSON; empty if all checkpoints are damaged.
+    `problems` describes each damaged checkpoint that was skipped. `run` is the argument `run` of
+    `save`, read back from JSON; it is empty if all checkpoints are damaged.
     """
 
     step: int
@@ -125,7 +125,7 @@ def save(
 
 
 def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Merit | None) -> None:
-    """Write all files of a checkpoint and wait until they are on the disk."""
+    """Write a checkpoint into the new folder `draft`, and wait until it is on the disk."""
     draft.mkdir(parents=True)
     trainer.policy.save(draft / "policy")
     write_tree(draft, "trainer", trainer.state_dict())
@@ -144,11 +144,11 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 
 
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
-    """Load the newest intact checkpoint in `folder` into the trainer.
+    """Load the newest intact checkpoint in `folder` into the trainer; return its ResumePoint.
 
-    Return None if there is no checkpoint, damaged or not. Damaged checkpoints are skipped,
-    described in `problems`, and renamed so that they no longer count as checkpoints; if all are
-    damaged, the trainer is not changed and the result has `step` 0. Raises CheckpointError when the
+    Returns None if there is no checkpoint, damaged or not. Damaged checkpoints are skipped,
+    described in `problems`, and renamed so that later runs ignore them; if all are damaged, the
+    trainer is not changed and the result has `step` 0. Raises CheckpointError when the
     newest checkpoint that is not damaged belongs to another model or has the format of another
     client version.
     """
@@ -183,7 +183,7 @@ def newest_first(folder: Path) -> list[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove unfinished and replaced checkpoints that a crash left behind."""
+    """Remove what a crash left: partial checkpoints, and those replaced by one of the same step."""
     for leftover in folder.glob(".step-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for replaced in folder.glob(f"step-*{_BEFORE}"):
@@ -192,7 +192,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _set_aside(damaged: Path) -> None:
-    """Rename a damaged checkpoint, if possible, so that it does not count as one."""
+    """Rename a damaged checkpoint so that later runs ignore it. Logs a warning on failure."""
     aside = damaged.with_name(f"{_DAMAGED}{damaged.name}")
     try:
         if aside.exists():
@@ -205,7 +205,8 @@ def _set_aside(damaged: Path) -> None:
 def _rotate(written: Path, *, limit: int) -> None:
     """Remove all checkpoints but `written`, the newest `limit` - 1 others and the best one.
 
-    A damaged checkpoint that was set aside is removed when `written` has reached its step.
+    Also removes checkpoints that `_set_aside` renamed, unless their step is later than that of
+    `written`.
     """
     found = newest_first(written.parent)
     others = [path for path in found if path != written and not path.name.endswith(_BEFORE)]
@@ -223,9 +224,9 @@ def _is_passed(damaged: Path, written: Path) -> bool:
 
 
 def _best(checkpoints: Sequence[Path]) -> Path | None:
-    """Return the checkpoint with the highest merit (`Merit`), None if none has one.
+    """Return the checkpoint with the highest merit (`Merit`), or None if none has a merit.
 
-    Only merits of the same kind and season as the newest one are compared. Checkpoints with an
+    Only merits of the same kind and season as the newest merit are compared. Checkpoints with an
     unreadable manifest are skipped. `checkpoints` must be sorted, newest first.
     """
     rated: list[tuple[Merit, Path]] = []
