@@ -1,9 +1,9 @@
 """One run through a real coordinator, with one client process for each node.
 
-Keys, bases and settings are the same as for a run in one process, so that the runs can be compared.
-The differences: every node has its own pace, and the pool is the coordinator's. The run ends with
-its slowest node. The coordinator must have an open season with the same tasks and rules and without
-other nodes, so each run needs its own season.
+Node keys, base models and settings are the same as for a run in one process, so that the two can be
+compared. The differences: every node has its own pace, and the pool is the coordinator's. The run
+ends with its slowest node. The coordinator must have an open season with the same tasks and rules
+and without other nodes, so each run needs its own season.
 """
 
 import os
@@ -66,7 +66,8 @@ def run_on_site(
 
     `tokens` are files with one node's token each. Raises SettingsError for too few tokens or an arm
     with attackers, even if the run is finished, and for a season with other rules. Raises NodeError
-    if a client fails, and UnreadableRunError as `is_done` does.
+    if a client fails, and UnreadableRunError if the run's finished file is damaged or was made with
+    other settings.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):

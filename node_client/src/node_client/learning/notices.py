@@ -14,7 +14,7 @@ MAX_OVERFLOWS_FP16 = 8
 
 
 class Notices:
-    """Collects notices for the owner, to be reported with the next step."""
+    """Notices for the owner, collected until the next step's report."""
 
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self._policy = policy
@@ -63,8 +63,9 @@ class Notices:
     def _describe_skipped(self, update: UpdateReport) -> str | None:
         """Return a notice if the update was skipped because its loss or gradient was not finite.
 
-        Otherwise return None, also for the first float16 gradients in a row that overflow, which is
-        normal. Call it for each update, because it counts the skipped ones.
+        Otherwise return None. With float16, a gradient that overflows now and then is normal, so it
+        is reported only if at least MAX_OVERFLOWS_FP16 updates in a row were skipped. Call this
+        method for each update, because it counts the skipped ones.
         """
         self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):

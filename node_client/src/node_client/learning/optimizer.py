@@ -1,8 +1,9 @@
 """Everything that a policy needs before it is trained: adapters, a reference, an optimizer.
 
-The optimizer is AdamW: torch's own, one for weights that are stored in halves (`model.halves`), or
-one with 8-bit states. Its states are allocated in its first step. If memory runs out in that step,
-all states are dropped, so that the next attempt does not find incomplete ones.
+The optimizer is AdamW: torch's own, one for weights that are split into two 16-bit halves
+(`model.halves`), or one with 8-bit states. Its states are allocated in its first step. If memory
+runs out in that step, all states are dropped, so that the next attempt does not find incomplete
+ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -74,8 +75,8 @@ def resume_optimizer(
 ) -> str | None:
     """Load the optimizer's part of a trainer's state and return None.
 
-    If another kind of optimizer wrote it, load nothing and return a notice for the owner: one kind
-    cannot read the averages of another. The learning rate of `optimizer` stays as it is.
+    If another kind of optimizer wrote it, load nothing and return a notice for the owner: one
+    kind cannot use the moments of another. The learning rate of `optimizer` stays as it is.
     """
     saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
@@ -121,17 +122,18 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
 
 
 def _state_bytes(config: TrainConfig) -> int:
-    """Return the bytes of the optimizer's state for each trained parameter."""
+    """Return the bytes of optimizer state for each trained weight (one number of a parameter)."""
     return 2 if config.optimizer == "adamw_8bit" else 8
 
 
 class HalvesAdamW(torch.optim.AdamW):
-    """torch's fused AdamW without weight decay, for weights that are stored in halves.
+    """torch's fused AdamW without weight decay, for weights that are split into two 16-bit halves.
 
-    Such a weight is a float32 number kept as a bfloat16 parameter and a remainder (`model.halves`).
-    Gradients may be bfloat16 or float32; moments and arithmetic are float32. Weights are joined
-    piece by piece, so a step needs hardly any extra memory. The state has torch's format, so a run
-    in another precision can read the checkpoint.
+    Such a weight is a float32 number, kept as a bfloat16 parameter and a remainder
+    (`model.halves`). Other weights are updated as usual. Gradients may be bfloat16 or float32.
+    Moments and arithmetic are float32. A step restores the float32 weights piece by piece, so it
+    needs hardly any extra memory. The state has torch's format, so a run in another precision can
+    read the checkpoint.
     """
 
     def __init__(
@@ -247,7 +249,7 @@ class HalvesAdamW(torch.optim.AdamW):
 
 
 def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
-    """Copy numbers as float32 to the beginning of `scratch`; return that part."""
+    """Copy `numbers` as float32 to the start of `scratch`, and return the slice that holds them."""
     return scratch[: len(numbers)].copy_(numbers)
 
 
@@ -257,7 +259,7 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
     Handles RuntimeError and MemoryError, as when memory runs out; the error propagates. Dropping is
     correct only if all states are allocated before the first parameter changes, as in torch's AdamW
-    and `HalvesAdamW`; others need `_allocate_states`.
+    and `HalvesAdamW`. bitsandbytes' AdamW does so only with the hook `_allocate_states`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:
@@ -269,7 +271,7 @@ def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
 
 def _allocate_states(optimizer: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Allocate all states of a bitsandbytes optimizer, before its step changes a parameter.
+    """Allocate all states of a bitsandbytes optimizer, as a hook that runs before its step.
 
     bitsandbytes itself allocates the state of one parameter, changes that parameter, and goes on to
     the next: if memory ran out halfway, a repeated step would change the first parameters twice.

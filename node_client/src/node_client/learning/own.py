@@ -1,4 +1,4 @@
-"""A node's own rollouts: questions are drawn, answered L times each, and scored."""
+"""A node's own rollouts: questions are drawn, answered several times each, and scored."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 @dataclass(frozen=True)
 class RolloutMaker:
-    """Makes a node's own rollouts."""
+    """The generation of a node's own rollouts, from drawing the questions to the rewards."""
 
     policy: Policy
     verifier: Verifier
@@ -33,13 +33,13 @@ class RolloutMaker:
     leader: TeamLeader
 
     def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
-        """Return the rollouts of a batch of questions, and of more batches with dynamic sampling.
+        """Return new rollouts: of one batch of questions, or of several with dynamic sampling.
 
-        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates until `wanted` rollouts are
-        informative. DAPO does so without limit. Here `dynamic_batches` is the maximum number of
-        batches, because a model that solves nothing, or everything, would never finish a step.
-        Raises RefusedError when the verifier fails, and MemoryExhaustedError when not even one
-        completion fits into memory.
+        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates batches until `wanted`
+        rollouts are informative, that is, each has completions with different rewards. DAPO has no
+        limit. Here `dynamic_batches` is the maximum number of batches, because a model that solves
+        nothing, or everything, would never finish a step. Raises RefusedError when the verifier
+        fails, and MemoryExhaustedError when not even one completion fits into memory.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1
@@ -50,7 +50,7 @@ class RolloutMaker:
         return rollouts
 
     def _answer_batch(self, seed: int, timer: StepTimer) -> list[LocalRollout]:
-        """Draw questions, answer each L times, and score the answers."""
+        """Draw a batch of questions, answer each several times, and return the scored rollouts."""
         with timer.measure("score"):
             tasks = self.questions.draw(self.plan.batch)
         with timer.measure("generate"):

@@ -16,7 +16,7 @@ def make_plugin(
 
     `name` is a key of `known`, or `package.module:Class`. Raises SettingsError if there is no such
     class, it cannot be imported or created, or it does not derive from `base`. `setting` is the
-    setting that has the name, for the error's message.
+    setting whose value is `name`; the error message names it.
     """
     if name in known:
         return known[name]()

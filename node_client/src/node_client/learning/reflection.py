@@ -1,4 +1,4 @@
-"""Which completions contain phrases of reflection on the model's own reasoning.
+"""A search of completions for phrases in which a model reflects on its own reasoning.
 
 SRPO (arXiv 2504.14286) tracks three patterns during training: the model checks a result again
 (recheck), doubts what it wrote (hesitation), or tries another way (exploration). The paper's public

@@ -66,11 +66,11 @@ class _Scored(NamedTuple):
 
 @dataclass
 class ExternalChecker:
-    """Turns rollouts of other nodes into training groups, and drops those that cannot be used.
+    """Check of other nodes' rollouts: turns usable ones into training groups and drops the others.
 
     With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the names
-    (`node/id`) of the latest REMEMBERED rollouts that were checked, without own ones and those
-    whose task spec or number of completions was not of the season.
+    (`node/id`) of up to REMEMBERED rollouts that are dropped as duplicates if they are offered
+    again: the latest that passed `_check_origin` or were given to `remember`.
     """
 
     policy: Policy
@@ -86,8 +86,8 @@ class ExternalChecker:
     def remember(self, names: Sequence[str]) -> None:
         """Drop the rollouts with these names (`node/id`) as duplicates from now on.
 
-        They were checked before, for example in the run that wrote a checkpoint. A name without a
-        node, as in older checkpoints, matches this id of any node.
+        They were checked before, for example in the run that wrote a checkpoint. A name may be an
+        id alone, as in older checkpoints: then rollouts of all nodes with this id are dropped.
         """
         for name in names:
             self.seen[name] = None
@@ -97,12 +97,13 @@ class ExternalChecker:
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
         """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
-        Later rollouts are not checked. A rollout that was checked is a duplicate from then on,
-        unless its task spec or its number of completions was not of this season: it may be of the
-        next one, whose rules have not arrived yet.
+        Later rollouts are not checked. A rollout that was checked is a duplicate from then on. The
+        exception is a rollout whose task spec or number of completions does not fit this season: it
+        may belong to the next season, whose rules have not arrived yet.
 
-        The pool offers rollouts in random order, with the declared ones first if this node prefers
-        them. So taking the first usable ones is a random draw.
+        The pool offers rollouts in random order, so taking the first usable ones is a random draw.
+        If this node prefers rollouts that their senders declared to have both right and wrong
+        completions, these come first.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
@@ -118,7 +119,7 @@ class ExternalChecker:
         return CheckedExternals(groups=groups, dropped=+dropped)
 
     def _is_candidate(self, external: ExternalRollout, dropped: Counter[DropReason]) -> bool:
-        """Whether a rollout passes `_check_origin`; if not, count it in `dropped`."""
+        """Return whether a rollout passes `_check_origin`; if not, count it in `dropped`."""
         reason = self._check_origin(external)
         if reason is not None:
             dropped[reason] += 1
@@ -151,9 +152,10 @@ class ExternalChecker:
         """Generate all questions in one request; return each usable rollout with its question.
 
         A rollout whose question cannot be generated is dropped, and the others are requested again.
-        Rollouts of nodes that published too many such questions are dropped, and so is a rollout
-        whose question is in the judge's or the held-out part (`question_part`). If the verifier
-        fails otherwise, the whole batch is dropped. Counts dropped rollouts in `dropped`.
+        Also dropped are rollouts of nodes that published too many such questions, and rollouts
+        whose question belongs to the judge's or the held-out part of the keyspace by its text
+        (`question_part`). If the verifier fails for another reason, the whole batch is dropped.
+        Dropped rollouts are counted in `dropped`.
         """
         while batch := self._without_ungenerated(batch, dropped):
             try:
@@ -175,9 +177,9 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Return the batch without rollouts of nodes that published MAX_UNGENERATED bad tasks.
+        """Return the batch without the rollouts of nodes with MAX_UNGENERATED or more failed tasks.
 
-        A bad task is one that could not be generated. Rollouts left out are counted in `dropped`.
+        A failed task is one that could not be generated. Omitted rollouts are counted in `dropped`.
         """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
@@ -258,10 +260,10 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token are kept only if both nodes have the same tokenizer and the completion has as
-    many tokens at its sender as here (`token_count`); otherwise only their sum is kept. The numbers
-    of tokens can differ with the same tokenizer, because a model can sample tokens that the
-    tokenizer would not choose for the text.
+    Log-probs by token are kept only if both nodes have the same tokenizer and there are as many as
+    this node has tokens for the text (`token_count`). Otherwise only their sum is kept. The numbers
+    of tokens can differ with the same tokenizer, because the sender's model can sample tokens that
+    the tokenizer would not choose for the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

@@ -1,23 +1,25 @@
-"""How many own and how many external rollouts a training set has.
+"""The mix of own and external rollouts in a training set.
 
-A fixed mix is the default. The automatic mix moves one place at a time to the side, own or
-external, where rollouts teach more. It compares the value of a place on both sides:
+A training set has a fixed number of places. Each has room for one rollout and is reserved either
+for own or for external rollouts. A fixed mix, the default, never changes the number of external
+places. The automatic mix changes one place at a time to the kind whose rollouts teach more. It
+compares two values:
 
-- an own place: the share of this node's rollouts that are informative;
-- an external place: the probability that its rollout has a higher mean reward than an own
-  informative rollout of the same dataset, minus the probability that it has a lower one;
+- the value of an own place: the share of this node's rollouts that are informative;
+- the value of an external place: the probability that its rollout has a higher mean reward than an
+  own informative rollout of the same dataset, minus the probability that it has a lower one. It is
   0 for an empty place. External rollouts are informative, so they are compared with own informative
   ones only. Among equal nodes the expected value is therefore 0, however seldom they are right:
-  each finds by itself, and closer to its own policy, what it could get from the others.
+  a node's own rollouts are then as good as those of the others, and closer to its policy.
 
 Both values are moving averages. SAPO (arXiv 2509.08721) found its best mix by experiments; which
 mix is best depends on how seldom a node is right by itself, and changes while it learns.
 docs/decisions/0011-ladder-and-mix.md explains why this is not a bandit that is rewarded by the
 increase of the training reward.
 
-At least one place stays external, so that its value is still measured, and at least a quarter stay
-own places, because nodes with SAPO's mix 2/6 alternately learned and forgot. The size of the
-training set never changes. Pure and deterministic.
+At least one place stays external, so that its value is still measured. At least a quarter of the
+places stay own, if the node generates that many rollouts in a step, because nodes with SAPO's mix
+2/6 alternately learned and forgot. Pure and deterministic.
 """
 
 from collections.abc import Sequence
@@ -40,10 +42,9 @@ MARGIN = 0.1
 
 
 class RolloutMix:
-    """Decides how many places of the next training set are external.
+    """A fixed mix: `external` places (J) of the training set are for external rollouts.
 
-    `external` is this number, J; the other places are for own rollouts. In this base class the
-    number is fixed.
+    The other places are for own rollouts. A subclass may change `external` from step to step.
     """
 
     def __init__(self, external: int) -> None:
@@ -52,8 +53,8 @@ class RolloutMix:
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from the external ones in its training set.
 
-        `comparable` are the own rollouts that have the season's difficulty, as all external ones
-        do. With a ladder, `own` also contains rollouts of other difficulties.
+        `comparable` are those of the `own` rollouts that have the season's difficulty, as all
+        external ones do. With a ladder, `own` also contains rollouts of other difficulties.
         """
 
     def notice(self) -> str | None:
@@ -63,8 +64,8 @@ class RolloutMix:
     def figures(self) -> dict[str, float]:
         """Return the figures of an automatic mix for the step's report; a fixed mix has none.
 
-        They are I (`local`), J (`external`), and the values of an own and of an external place of
-        the training set (see the module).
+        `local` is I and `external` is J. `own_place` and `external_place` are the values that
+        decide when the mix changes (see the module).
         """
         return {}
 
@@ -80,9 +81,9 @@ class RolloutMix:
 class _Places:
     """What the automatic mix has learned.
 
-    `own_place` and `external_place` are the values of a place (see the module), None before the
-    first step. For each dataset, `solved` has the moving average of own rewards, and `informative`
-    has a list: the mean reward of each of the latest own informative rollouts.
+    `own_place` and `external_place` are the two values that the mix compares (see the module), None
+    before the first step. For each dataset, `solved` has the moving average of own rewards, and
+    `informative` has the mean rewards of the latest own informative rollouts.
     """
 
     steps: int = 0
@@ -93,10 +94,7 @@ class _Places:
     informative: dict[str, list[float]] = field(default_factory=dict)
 
     def follow(self, own: Groups) -> None:
-        """Update `solved` and `informative` with a step's own rollouts.
-
-        They must be of the season's difficulty.
-        """
+        """Update `solved` and `informative` with own rollouts of the season's difficulty."""
         for dataset in {group.dataset for group in own}:
             groups = [group for group in own if group.dataset == dataset]
             newest = fmean(fmean(group.rewards) for group in groups)
@@ -108,11 +106,10 @@ class _Places:
     def advantage_of(self, group: TrainingGroup) -> float:
         """Return how an external rollout compares with own informative ones, in [-1, 1].
 
-        Of the latest own informative rollouts of its dataset, it is the share with a lower mean
-        reward than the external rollout, minus the share with a higher one. If there are none, the
-        node's average reward in the dataset is used instead: it shows whether the node solves
-        everything or nothing. An uninformative external rollout, which only fills a place
-        (`keep_uninformative`), gets 0.
+        The result is the share of the latest own informative rollouts of its dataset that have a
+        lower mean reward, minus the share that have a higher one. If there are none, the node's
+        average reward in the dataset is used instead: it shows whether the node solves everything
+        or nothing. An uninformative external rollout (kept with `keep_uninformative`) gets 0.
         """
         if not group.informative:
             return 0.0
@@ -122,13 +119,13 @@ class _Places:
 
 
 class AutoMix(RolloutMix):
-    """A mix that moves one place of the training set from own to external rollouts, or back.
+    """A mix that adapts how many places of the training set are own and how many are external.
 
-    Every PERIOD steps, one place goes to the kind of rollout whose places have the higher value
-    (see the module), if the values differ by more than MARGIN. `external` is the number of external
-    places to begin with, and `size` the size of the training set. Both kinds keep at least one
-    place. At most `batch` places, the number of own rollouts generated in a step, are own; within
-    this limit, at least a quarter (rounded down) stay own.
+    Every PERIOD steps, one place changes to the kind with the higher value (see the module), if the
+    values differ by more than MARGIN. The training set has `size` places, and `external` is the
+    number of external places at the start. Both kinds keep at least one place. At least a quarter
+    of the places (rounded down) stay own, or `batch` places if that is less. At most `batch`
+    places are own, because a step generates only `batch` own rollouts.
     """
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:
@@ -141,11 +138,11 @@ class AutoMix(RolloutMix):
         super().__init__(self._bound(external))
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Update the values of an own and of an external place with the groups of one step.
+        """Update the values of both kinds of place with the groups of one step.
 
-        Every PERIOD steps, one place moves to the side with the higher value if the values differ
-        by more than MARGIN and the class's limits allow it. `comparable` are the own groups of the
-        season's difficulty.
+        Every PERIOD steps, one place changes to the kind with the higher value if the values differ
+        by more than MARGIN and the limits (see the class) allow it. `comparable` are the own groups
+        of the season's difficulty.
         """
         places = self._places
         places.follow(comparable)
@@ -178,7 +175,7 @@ class AutoMix(RolloutMix):
         return {"external": self.external, **asdict(self._places)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state`; J is limited to what this run's settings allow."""
+        """Continue from a saved `state`, with J moved into the limits of this run's settings."""
         self.external = self._bound(state["external"])
         self._places = _Places(**{name: state[name] for name in state if name != "external"})
 
@@ -189,7 +186,7 @@ class AutoMix(RolloutMix):
 def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
     """Return the mix that the settings choose.
 
-    It is always fixed in arms that use no external rollouts, and for a training set of one place.
+    It is always fixed in an arm without external rollouts, and for a training set of one rollout.
     """
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
         return AutoMix(plan.external, size=plan.size, batch=plan.batch)

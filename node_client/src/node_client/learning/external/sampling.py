@@ -28,13 +28,13 @@ NEWEST = 0.03
 
 
 class SamplingStrategy(ABC):
-    """Decides how likely each rollout is to be drawn.
+    """Base class for strategies that decide how likely each rollout is to be drawn.
 
     A custom strategy overrides `weigh`, and the other methods if it needs them.
     """
 
     def begin(self, policy: Policy) -> None:  # noqa: B027
-        """Receive the policy that is trained."""
+        """Receive the trained policy, before the first call of `weigh`."""
 
     @abstractmethod
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -52,14 +52,14 @@ class SamplingStrategy(ABC):
 
 
 class Uniform(SamplingStrategy):
-    """Gives all rollouts equal weights."""
+    """Strategy that gives all rollouts equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [1.0] * len(groups)
 
 
 class Advantage(SamplingStrategy):
-    """Weighs by the largest advantage in a rollout: few right completions give a large one.
+    """Strategy that weights a rollout by its largest advantage: large if few completions are right.
 
     With rewards of 0 and 1 and a share p > 0 of right completions, the weight is in proportion to
     sqrt((1 - p) / p). Without right completions it is 0.
@@ -71,28 +71,31 @@ class Advantage(SamplingStrategy):
 
 
 class RewardGuided(SamplingStrategy):
-    """Weighs a rollout by its mean reward (SAPO's public code took the highest total rewards)."""
+    """Strategy that weights a rollout by its mean reward.
+
+    SAPO's public code instead takes the rollouts with the highest total rewards.
+    """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return [fmean(group.rewards) for group in groups]
 
 
 class ByNode(SamplingStrategy):
-    """The weights of each sender's rollouts add up to 1, however many it shared."""
+    """Strategy that gives each sender the same total weight, however many rollouts it shared."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([None if group.source is None else group.source.node for group in groups])
 
 
 class ByTask(SamplingStrategy):
-    """The weights of each dataset's rollouts add up to 1, however many there are."""
+    """Strategy that gives each dataset the same total weight, however many rollouts it has."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         return _balance([group.dataset for group in groups])
 
 
 class Fresh(SamplingStrategy):
-    """Prefers recent rollouts: each age has half the weight of the next lower age."""
+    """Strategy that prefers recent rollouts: the lowest age has weight 1, the next 1/2, 1/4, ..."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         ages = sorted({group.age_s for group in groups})
@@ -100,10 +103,11 @@ class Fresh(SamplingStrategy):
 
 
 class Variance(SamplingStrategy):
-    """Weighs by p (1 - p), with p the moving average of this node's rewards in the dataset.
+    """Strategy that weights a rollout by p (1 - p), where p is the node's reward in the dataset.
 
-    p starts at 0 and is clamped to [0.01, 0.99]. The expected improvement of the policy has a lower
-    bound in proportion to p (1 - p) (arXiv 2504.03380).
+    p is the moving average of the rewards of own rollouts. It starts at 0 and is clamped to
+    [0.01, 0.99]. The expected improvement of the policy has a lower bound in proportion to
+    p (1 - p) (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:
@@ -128,7 +132,7 @@ class Variance(SamplingStrategy):
 
 
 class Novel(SamplingStrategy):
-    """Weighs by the share of a rollout's right completions that are new to this node.
+    """Strategy that weights a rollout by the share of its right completions that are new.
 
     A completion is new if it is not among the latest REMEMBERED_TEXTS right completions of this
     node's own rollouts and of external ones that it trained on. Right completions are those with
@@ -159,10 +163,11 @@ class Novel(SamplingStrategy):
 
 
 class Confidence(SamplingStrategy):
-    """Weighs by the policy's mean confidence that the completions with the highest reward are right
-    (`rewards.confidences`).
+    """Strategy that weights a rollout by the policy's mean confidence in its best completions.
 
-    SAPO names a generative verifier's confidence as a sampling signal for future work.
+    The best completions are those with the highest reward. The confidence is the policy's
+    probability that a completion is right (`rewards.confidences`). SAPO suggests such a sampling
+    signal, from a generative verifier, as future work.
     """
 
     def begin(self, policy: Policy) -> None:
@@ -176,7 +181,7 @@ class Confidence(SamplingStrategy):
 
 
 class Combined(SamplingStrategy):
-    """Weighs by the product of several strategies' weights."""
+    """Strategy that weights a rollout by the product of several strategies' weights."""
 
     def __init__(self, strategies: dict[str, SamplingStrategy]) -> None:
         self._strategies = strategies
@@ -216,10 +221,10 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 
 
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
-    """Return the strategy of a name, or the combination of names joined by `+`.
+    """Return the strategy for `name`: one name, or several joined by `+`.
 
-    Raises SettingsError as `make_plugin` does; `setting` is the setting that has the name, for the
-    error's message.
+    `setting` is the setting whose value is `name`; the error message names it. Raises SettingsError
+    as `make_plugin` does.
     """
     return Combined(
         {
@@ -238,7 +243,8 @@ def draw(
 ) -> list[TrainingGroup]:
     """Draw up to `wanted` groups without replacement, with chances in proportion to their weights.
 
-    By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
+    The method is exponential keys (Efraimidis and Spirakis, Information Processing Letters 97,
+    2006).
     """
     keys = [
         math.log(1 - rng.random()) / weight if weight > 0 else -math.inf
@@ -263,9 +269,9 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the completions with the highest reward, each as its token ids in one text.
+    """Return the completions with the highest reward, each as a text of its token ids.
 
-    Return none if this reward is 0.
+    The list is empty if the highest reward is 0.
     """
     if max(group.rewards) <= 0:
         return []

@@ -1,4 +1,4 @@
-"""Own rollouts in the protocol's format."""
+"""Conversion of own rollouts into the protocol's format."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -66,8 +66,8 @@ def _as_rollout(
 ) -> Rollout:
     """Return a rollout in the protocol's format.
 
-    It has log-probs by token, or only each completion's sum if the rollout would otherwise be too
-    large, or none without `with_logprobs`.
+    Each completion has its log-probs by token, or only their sum if the rollout would otherwise be
+    too large. Without `with_logprobs` it has neither.
     """
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
@@ -103,10 +103,10 @@ def _with_logprobs(
 
 
 def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
-    """Return a rollout's id, a hash: a resumed run that repeats a step gives it the same id.
+    """Return a rollout's id: a hash, so that a resumed run gives a repeated rollout the same id.
 
-    The answers are hashed too, because a run that starts afresh asks the same questions at the same
-    steps as the earlier run.
+    The answers are hashed too, because a run that starts from the beginning asks the same questions
+    at the same steps as the earlier run, but may get other answers.
     """
     texts = [answer.text for answer in rollout.answers]
     content = msgspec.json.encode((node, step, rollout.task.spec, texts), order="deterministic")
@@ -114,10 +114,11 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
 
 
 def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
-    """Whether the protocol accepts the text, and it is exactly what was sampled.
+    """Return whether the protocol accepts the text and the text is exactly what was sampled.
 
-    The protocol refuses NUL, lone surrogates and too long texts. Invalid UTF-8 is decoded to
-    U+FFFD, which other nodes would learn to write.
+    The protocol refuses NUL, lone surrogates and texts that are too long. Invalid UTF-8 is decoded
+    to U+FFFD, which other nodes would learn to write, so a text with U+FFFD is accepted
+    only if it encodes to the sampled tokens.
     """
     text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:

@@ -1,1 +1,1 @@
-"""Which questions a node asks itself: new ones by a curriculum, old ones again, held-out ones."""
+"""The questions that a node asks itself: new ones from a curriculum, old ones, held-out ones."""

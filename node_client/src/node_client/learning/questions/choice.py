@@ -52,10 +52,10 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return a batch of the next `count` questions.
 
-        With history resampling, some may be old ones, which were asked before. If the batch fails,
-        here or when its answers are scored, the old questions are asked again in the next batch,
-        except one that `exclude` drops; the new ones are not. Raises RefusedError when the verifier
-        fails.
+        With history resampling, some may be old questions, which were asked before. If the batch
+        fails, here or when its answers are scored, its old questions are asked again in the next
+        batch, except those that `exclude` dropped. Its new questions are not asked again. Raises
+        RefusedError when the verifier fails.
         """
         if self._history is None:
             return self._draw_new(count)
@@ -64,17 +64,17 @@ class Questions:
     def exclude(self, spec: TaskSpec) -> None:
         """Never ask this question again, because the verifier fails on it.
 
-        Without history resampling no question is asked again, so nothing has to be done.
+        Without history resampling this does nothing, because no question is asked again.
         """
         if self._history is not None:
             self._history.exclude(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
-        """Whether a rollout's task belongs to the season, so that other nodes can train on it."""
+        """Return whether a rollout's task belongs to the season, so other nodes can train on it."""
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
     def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
-        """Learn from the own rollouts of a step what to ask next.
+        """Learn what to ask next from the node's own rollouts of a step.
 
         `judge_round` is the number of the judge's latest round, None if there was none.
         """
@@ -131,7 +131,7 @@ class Questions:
         return StreamPosition(choice.dataset, choice.config, counter)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
-        """Return the old question of a spec, generated again, or a new one for None.
+        """Generate and return the old question with this spec, or the next new one if it is None.
 
         Raises RefusedError when the verifier fails; an old question is then excluded.
         """
@@ -148,8 +148,8 @@ class Questions:
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
     """Return the one or two parts of the curriculum that the settings select, by their names.
 
-    Only the last part is used directly. With `staged+ladder` this is the ladder: it lets the stages
-    choose the dataset, and passes the outcome of each step on to them.
+    The last part is the node's curriculum. With `staged+ladder` this is the ladder, which lets the
+    stages (the first part) choose the dataset, and passes the outcome of each step on to them.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

@@ -19,12 +19,12 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The result of a step, from which a curriculum decides how it goes on.
+    """The result of a training step, from which a curriculum learns what to ask next.
 
     `answered` has the questions of the node's own rollouts, and `training_reward` is the mean
     reward of these rollouts. `judge_round` is the number of the judge's latest round, None if there
-    was none. `difficulty_changed` says that a ladder has changed the difficulty after this step, so
-    rewards before and after it cannot be compared.
+    was none. `difficulty_changed` is true if a ladder changes the difficulty after this step: the
+    rewards before and after the change cannot be compared.
     """
 
     answered: Sequence[AnsweredQuestion]
@@ -34,7 +34,9 @@ class StepOutcome:
 
 
 class Curriculum(ABC):
-    """Chooses what to ask, and learns from the answers. By default it has no state.
+    """Base class of curricula, which choose what to ask and learn from the answers.
+
+    By default a curriculum has no state and one stage.
 
     `stage` is the number of the current stage, starting at 1. When a new stage begins, no question
     of an earlier stage is asked again.
@@ -50,7 +52,7 @@ class Curriculum(ABC):
         """Update the curriculum with the outcome of a step. By default this does nothing."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether an earlier question must not be asked again, such as one of another difficulty.
+        """Return whether an old question must not be asked again, such as one from another rung.
 
         When a new stage begins, all earlier questions are dropped without a call of this method.
         """
@@ -65,11 +67,11 @@ class Curriculum(ABC):
         return {}
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:  # noqa: B027
-        """Continue from a saved `state`; `same_season` tells if it was saved in this season."""
+        """Continue from a saved `state`; `same_season` is true if it was saved in this season."""
 
 
 class SeasonMix(Curriculum):
-    """The default: the season's own mix of tasks."""
+    """The default curriculum: the season's task mix."""
 
     def __init__(self, season: SeasonInfo) -> None:
         self._tasks = season.tasks

@@ -1,11 +1,11 @@
-"""How good a policy is on questions that no node of the season trains on.
+"""Evaluation of a policy on questions that no node of the season trains on.
 
 The set is fixed: a public key selects questions from the held-out part of the season's tasks
 (`swarm_tasks.keyspace`), the same for every node, arm and run. A policy is evaluated as by the
-judge: one answer to each question, at the season's temperature and length, scored as macro pass@1.
-Alternatively several answers are sampled, and a question counts by the share of right ones, as SRPO
-reports pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend only on the season's
-seed, so two evaluations differ only by the policy.
+judge: one answer to each question, with the season's temperature and maximum number of tokens,
+scored as macro pass@1. Alternatively several answers to each question are sampled, and the
+question's score is the share of right ones, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286).
+The random numbers depend only on the season's seed, so two evaluations differ only by the policy.
 """
 
 import math
@@ -146,9 +146,9 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
     Answers to one question are correlated, so a question is a cluster of `samples` answers. Let r
     be the variance of the questions' shares divided by the variance of single answers, which is
-    Kish's design effect divided by `samples`. The interval uses the effective n divided by r. If
-    the policy solves each question always or never, r is 1: more samples add no information. If all
-    questions are equally hard for it, r is 1 / samples.
+    Kish's design effect divided by `samples`. The interval uses the effective n divided by r, with
+    r limited to [1 / samples, 1]. If the policy solves each question always or never, r is 1: more
+    samples add no information. If all questions are equally hard for it, r is 1 / samples.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
@@ -158,7 +158,7 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
 
 def _variance_ratio(shares: Mapping[str, Sequence[float]]) -> float:
-    """Return r of `score_shares`: the variance of questions' shares divided by that of answers.
+    """Return r as defined in `score_shares`, before it is limited to [1 / samples, 1].
 
     It is 1 if both variances are 0.
     """

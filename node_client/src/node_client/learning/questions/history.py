@@ -6,8 +6,9 @@ longer give an advantage. Prompts with mixed results, and prompts that no comple
 asked again in the next epoch.
 
 Differences from the paper: a season does not run out of questions, so an epoch is a fixed number of
-questions, and new ones replace the dropped ones. When a curriculum begins a new stage, as the
-paper does with its second set of data, or changes the difficulty, the old questions are dropped.
+questions, and new ones replace the dropped ones. When a curriculum begins a new stage, as the paper
+does with its second set of data, all old questions are dropped. A ladder also drops those whose
+difficulty is not that of the present rung.
 
 Pure: no verifier, no model.
 """
@@ -22,9 +23,9 @@ from swarm_protocol.messages import TaskSpec
 
 
 class QuestionHistory:
-    """Decides which of the next questions are old ones, which were asked before, and which are new.
+    """Choice between new questions and old ones, that is, questions to be asked again.
 
-    An old question is one that not all completions solved when it was last asked.
+    A question is asked again if not all completions solved it when it was last asked.
     """
 
     def __init__(self, *, epoch_size: int, key: bytes) -> None:
@@ -39,8 +40,8 @@ class QuestionHistory:
         """Return the next `count` questions: the spec of an old one, or None for a new one.
 
         If fewer are left in the epoch, new questions fill the batch: the next epoch can only begin
-        when all results of this one are known. Old questions of the previous call that were neither
-        recorded nor excluded since come first: their batch failed.
+        when all results of this one are known. If the previous batch failed, that is, was not
+        recorded, its old questions come first, except those that `exclude` dropped.
         """
         self._places, self._pending = [*self._pending, *self._places], []
         if not self._places:
@@ -50,14 +51,15 @@ class QuestionHistory:
         return places + [None] * (count - len(places))
 
     def exclude(self, spec: TaskSpec) -> None:
-        """Do not return this question of the latest `next_specs` again: it made its batch fail."""
+        """Drop an old question of the latest `next_specs` that made the batch fail."""
         if spec in self._pending:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right.
 
-        Unless all were, the question is asked again in the next epoch, if that has room for it.
+        If any was not, the question is asked again in the next epoch, unless earlier questions
+        already fill that epoch.
         """
         self.exclude(spec)
         if not all(solved):
@@ -74,7 +76,7 @@ class QuestionHistory:
         return msgspec.to_builtins({"epoch": self.epoch, "places": places, "kept": self._kept})
 
     def load(self, state: Any) -> None:
-        """Continue from a saved `state`. Raises msgspec.ValidationError."""
+        """Continue from a saved `state`. Raises msgspec.ValidationError if it is malformed."""
         self.epoch = msgspec.convert(state["epoch"], int)
         self._places = msgspec.convert(state["places"], list[TaskSpec | None])
         self._kept = msgspec.convert(state["kept"], list[TaskSpec])

@@ -4,10 +4,10 @@ Each dataset of the season has rungs: reasoning-gym's own levels below and above
 difficulty (`swarm_tasks.levels`). A node is on one rung of each dataset, and starts on the season's
 rung.
 
-Other nodes drop rollouts that are not of the season's difficulty, because nobody could tell them
-from rollouts that were made to be easy. So questions from other rungs are trained on here but not
-published, and every HOME_EVERY-th new question has the season's difficulty: the node continues to
-share rollouts, and to train on what the judge asks.
+Other nodes drop rollouts that are not of the season's difficulty, because a sender could have made
+them easy on purpose. So rollouts from other rungs are trained on here but not published, and every
+HOME_EVERY-th new question has the season's difficulty: the node continues to share rollouts, and to
+train on the difficulty that the judge asks.
 
 The training reward covers all own rollouts, so it falls when the node climbs. The held-out curve
 uses the season's difficulty only.
@@ -39,7 +39,7 @@ RAISE_ABOVE = 0.9
 
 @dataclass
 class _Climb:
-    """The node's rung in one of the season's datasets, and its latest results on that rung."""
+    """The node's rung (difficulty level) in one of the season's datasets, and its results there."""
 
     task: TaskChoice
     rungs: Rungs
@@ -48,11 +48,11 @@ class _Climb:
 
     @property
     def config(self) -> Config:
-        """The configuration of the rung."""
+        """The dataset's configuration at the current rung."""
         return self.rungs.configs[self.rung]
 
     def update(self, answered: AnsweredQuestion) -> None:
-        """Record an answered question if it is of this rung; change the rung if necessary.
+        """Record an answered question if it is of the current rung; change the rung if necessary.
 
         The last WINDOW results decide: the rung is raised if their mean share of right completions
         is above RAISE_ABOVE, and lowered if it is below LOWER_BELOW.
@@ -72,9 +72,10 @@ class _Climb:
 
 
 class Ladder(Curriculum):
-    """Raises and lowers the difficulty of each of the season's datasets.
+    """Curriculum that raises and lowers the difficulty of each of the season's datasets.
 
-    The curriculum `mix`, by default the season's mix, chooses only the dataset of a question.
+    The curriculum `mix` chooses a question's dataset, by default with the season's weights. The
+    ladder chooses its difficulty.
     """
 
     def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
@@ -86,9 +87,9 @@ class Ladder(Curriculum):
         ]
 
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return a dataset that the mix chooses, at the node's rung.
+        """Return the dataset that `mix` chooses, at the difficulty of the node's rung.
 
-        Every HOME_EVERY-th question has the season's difficulty.
+        Every HOME_EVERY-th question has the season's difficulty instead.
         """
         task = self._mix.choose(counter, rng=rng)
         if counter % HOME_EVERY == 0:
@@ -97,9 +98,9 @@ class Ladder(Curriculum):
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
     def update(self, outcome: StepOutcome) -> None:
-        """Move to other rungs if the latest answers require it, and update `mix` with the outcome.
+        """Change rungs according to the latest answers, and pass the outcome on to `mix`.
 
-        The outcome passed on to `mix` says whether a rung changed (`difficulty_changed`).
+        In the outcome for `mix`, `difficulty_changed` says whether a rung changed.
         """
         before = self._rungs
         for answered in outcome.answered:
@@ -108,7 +109,7 @@ class Ladder(Curriculum):
         self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether a question is not of the node's present rung of the question's dataset."""
+        """Return whether a question's difficulty is not that of the node's rung in its dataset."""
         drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
         return (spec.dataset, spec.config) not in drawn
 
@@ -118,9 +119,7 @@ class Ladder(Curriculum):
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return the mix's figures, and for each dataset how many rungs the node is above the
-        season's (negative: below).
-        """
+        """Return the figures of `mix`, and for each dataset the node's rung minus the season's."""
         above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
         return {**self._mix.figures(), **above}
 

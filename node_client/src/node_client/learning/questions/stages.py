@@ -1,9 +1,9 @@
 """A curriculum in two stages: mathematics first, then code as well (SRPO, arXiv 2504.14286).
 
-In the first stage questions come from those datasets of the season that are like mathematics
-(`questions.subjects`), in the second from all. Both stages use the season's weights. If all
-datasets are of one kind, the two stages do not differ. All questions are of the season, so other
-nodes can train on all rollouts.
+In the first stage questions come from the season's mathematical datasets (`questions.subjects`),
+in the second from all. Both stages use the season's weights. If all datasets are of one kind, the
+two stages do not differ. All questions belong to the season, so other nodes can train on all
+rollouts.
 """
 
 import random
@@ -27,12 +27,12 @@ MIN_GAIN = 0.01
 
 @dataclass
 class Plateau:
-    """Detects when a reward stops rising, by the means of windows that do not overlap.
+    """Detector of the point at which a reward stops rising, from means of non-overlapping windows.
 
     A window has WINDOW steps. Its mean becomes the new `best` if it is at least MIN_GAIN above the
-    present `best`. A plateau is reached when this happens in none of PATIENCE consecutive windows.
+    present `best`. The plateau is reached after PATIENCE consecutive windows without a new `best`.
     One window is not enough: the mean over a small node's few rollouts is uncertain by more than
-    MIN_GAIN. Once reached, it stays reached.
+    MIN_GAIN. Once reached, the plateau stays reached.
 
     `best` is None until the first window is complete. `waited` is the number of windows that were
     completed since `best` was set, and `window` has the rewards of the present window.
@@ -63,12 +63,16 @@ class Plateau:
 
 
 class Stages(Curriculum):
-    """Knows the current stage of a node, and when the second one begins.
+    """Curriculum in two stages: the season's mathematical datasets, then all of them.
 
-    `switch` names what ends the first stage: a `plateau` of the training reward; a `round` of the
-    judge whose number is at least `rounds` above that of the first round that this node saw; or the
-    next `season`. The first stage does not come back after its end. When a ladder changes the
-    difficulty, the search for a plateau starts over.
+    `switch` names what ends the first stage:
+
+    - `plateau`: the training reward stops rising. When a ladder changes the difficulty, the search
+      for a plateau starts over.
+    - `round`: the judge is at least `rounds` rounds past the first one that this node saw.
+    - `season`: the next season begins.
+
+    The first stage does not come back after its end.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -115,9 +119,9 @@ class Stages(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, of this or another season.
 
-        With `switch` `season`, the first stage ends if the state is of another season. PRACTICE,
-        the season of a node that trains alone, does not count: the season that follows it continues
-        from the state before PRACTICE, or from the beginning if there was none.
+        If `switch` is `season`, a state of another season ends the first stage. PRACTICE, the
+        season of a node that trains alone, never ends it. After PRACTICE, a season continues from
+        the state that an earlier season left, or starts from the beginning if there is none.
         """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:

@@ -1,4 +1,4 @@
-"""Which datasets are like mathematics; all others are like code, for the two stages of SRPO.
+"""Classification of datasets as mathematics or code, for the two stages of SRPO.
 
 SRPO (arXiv 2504.14286) trains on mathematics first, because its answers take longer reasoning, and
 adds code in the second stage. It has a corpus for each. reasoning-gym makes no such distinction, so
