@@ -26,11 +26,12 @@ _HALF_STEP = 1 << 15
 
 
 def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
-    """Split float32 numbers into `half`, as bfloat16, and `remainder`.
+    """Split the float32 numbers in `full` into `half` (bfloat16) and `remainder` (int16).
 
-    Ties are rounded away from zero. The three have the same shape; the remainder is int16. `full`
-    must be contiguous and is overwritten. As integers, the bits of a float32 number are the bits of
-    its bfloat16 number times 2**16, plus its remainder.
+    The three tensors have the same shape; `full` must be contiguous and is overwritten. A float32
+    number is rounded to the nearest bfloat16 number, or away from zero if it lies halfway between
+    two. As integers, the bits of a float32 number are those of its bfloat16 number times 2**16,
+    plus its remainder.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
@@ -45,7 +46,7 @@ def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
 
 
 def can_halve(model: PreTrainedModel) -> bool:
-    """Tell whether `halve_weights` supports a model: its embedding is a plain `nn.Embedding`."""
+    """Return whether `halve_weights` supports a model: its embedding is a plain `nn.Embedding`."""
     return type(model.get_input_embeddings()) is nn.Embedding
 
 
@@ -79,7 +80,7 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
 def full_precision(remainders: Remainders) -> Iterator[None]:
     """Make the halved parameters float32 inside the block.
 
-    The block must not change them: their values from before are restored.
+    Changes that the block makes to the parameters are lost, because their halves are put back.
     """
     halves = {parameter: parameter.data for parameter in remainders}
     try:
@@ -93,10 +94,10 @@ def full_precision(remainders: Remainders) -> Iterator[None]:
 
 
 class WideEmbedding(nn.Embedding):
-    """Looks rows up in bfloat16 and returns them in float32; sums their gradients in float32.
+    """An embedding with bfloat16 weights that returns float32 and sums gradients in float32.
 
-    If the head shares the weights, the gradients of the rows are added to the head's gradient in
-    place: no second gradient of the whole vocabulary is allocated.
+    If the model's head has the same weights, the embedding adds its gradient to the head's gradient
+    in place, so that no second gradient of the whole vocabulary is allocated.
     """
 
     def __init__(self, rows: nn.Embedding, *, tied: bool) -> None:
@@ -117,7 +118,7 @@ class WideEmbedding(nn.Embedding):
         return cast(Tensor, rows)
 
     def _add_pending(self, gradient: Tensor) -> None:
-        """Add the gradients of the rows that were looked up to the head's `gradient`, in place.
+        """Add the embedding's own gradient to `gradient`, which is the head's, in place.
 
         torch calls this before it accumulates `gradient` into the weights' gradient.
         """

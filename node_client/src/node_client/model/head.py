@@ -1,8 +1,8 @@
 """Log-probs of tokens from hidden states, without all logits in memory at once.
 
-With a vocabulary of 152k the logits of 4096 tokens take 2.5 GB, and their gradient as much. Here
-they are computed for one piece of the vocabulary at a time, discarded, and computed again in the
-backward pass, which fills the head's gradient piece by piece (as Cut Cross-Entropy,
+With a vocabulary of 152k the logits of 4096 tokens take 2.5 GB, and so does their gradient. Here
+the logits are computed for one piece of the vocabulary at a time, discarded, and computed again in
+the backward pass, which fills the head's gradient piece by piece (as in Cut Cross-Entropy,
 arXiv 2411.09009).
 """
 
@@ -20,9 +20,9 @@ PIECE = 2**22
 def token_logprobs(
     head: nn.Linear, states: Tensor, tokens: Tensor, *, temperature: float
 ) -> Tensor:
-    """Return the log-prob (N,) of each token (N,) after hidden states (N, H), in float32.
+    """Return the float32 log-prob (N,) of each token (N,) from its hidden states (N, H).
 
-    Products are computed in autocast's type if it is enabled.
+    Matrix products are computed in autocast's type if autocast is enabled.
     """
     dtype = head.weight.dtype
     if torch.is_autocast_enabled(states.device.type):
@@ -95,13 +95,16 @@ def _logits(
     temperature: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    """Return the logits (N, v) of a piece of the vocabulary, in float32, at the temperature."""
+    """Return the float32 logits (N, v) of a piece of the vocabulary, divided by `temperature`."""
     part = None if bias is None else bias[piece].to(dtype)
     logits = linear(states.to(dtype), weight[piece].to(dtype), part)
     return logits.float() / temperature
 
 
 def _places(tokens: Tensor, piece: slice) -> tuple[Tensor, Tensor]:
-    """Return which tokens (N,) are in the piece, and their index in it (N,), 0 for the others."""
+    """Return a mask of the tokens (N,) that lie in `piece`, and each token's index in it (N,).
+
+    `piece` is a slice of the vocabulary. The index is 0 for tokens outside of it.
+    """
     here = (tokens >= piece.start) & (tokens < piece.stop)
     return here, torch.where(here, tokens - piece.start, 0)

@@ -66,9 +66,10 @@ class Policy:
         )
 
     def set_precision(self, precision: Precision) -> None:
-        """Compute in `precision` from now on; before the first call, in that of the weights.
+        """Compute in `precision` from now on; before the first call, the weights' own type is used.
 
-        Does nothing after `halve_weights` has split the weights, because these need bfloat16.
+        Does nothing after `halve_weights` has split the weights, because split weights need
+        bfloat16.
         """
         if self.remainders:
             return
@@ -91,8 +92,8 @@ class Policy:
         """Split weights into two halves of 16 bits (`model.halves`) if the policy uses bfloat16.
 
         Does nothing if this was done before, if the model has adapters, or if its embedding is not
-        a plain `nn.Embedding`. Before the split, trials determine which ways of scoring and
-        sampling the model supports, because they need float32 weights.
+        a plain `nn.Embedding`. The trials that determine which ways of scoring and sampling the
+        model supports need float32 weights, so they run before the split.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):
@@ -137,9 +138,9 @@ class Policy:
         return self._tokenizer.prompt_ids(question, system_prompt=system_prompt)
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
-        """Return the tokens of any node's completion, with EOS after a `stop`.
+        """Return the tokens of `text`, a completion of any node, with EOS if it ended with `stop`.
 
-        None if this policy's tokenizer cannot represent it, or if there are no tokens.
+        None if this policy's tokenizer cannot represent the text, or if there are no tokens.
         """
         return self._tokenizer.completion_ids(text, finish_reason)
 
@@ -270,8 +271,9 @@ class Policy:
 
     @property
     def _logprobs_mode(self) -> ScoringMode:
-        """The mode of `logprobs`. Checkpointed layers keep no keys and values, so prompts cannot be
-        shared with them.
+        """The mode of `logprobs`, which shares no prompts if activations are checkpointed.
+
+        Checkpointed layers do not keep the keys and values that sharing needs.
         """
         return (
             replace(self._scoring_mode, shared_prompts=False)
@@ -281,10 +283,9 @@ class Policy:
 
     @contextmanager
     def _checkpointing(self) -> Iterator[None]:
-        """Keep the layers of `_checkpointed` in training mode while the block runs.
+        """Put the layers that checkpoint activations into training mode while the block runs.
 
-        Only in this mode do they recompute their activations. Afterwards they are in evaluation
-        mode.
+        Only in this mode do they recompute activations. Afterwards they are in evaluation mode.
         """
         for layer in self._checkpointed:
             layer.training = True
@@ -303,9 +304,10 @@ class Policy:
         )
 
     def _autocast(self) -> torch.autocast:
-        """Return a context in which products are computed in the policy's compute precision.
+        """Return a context in which matrix products are computed in `_compute_dtype`.
 
-        It casts each weight once. It changes nothing if no such precision was chosen.
+        Inside it, each trained weight is cast only once. The context does nothing if
+        `_compute_dtype` is None.
         """
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)

@@ -1,4 +1,4 @@
-"""The prompt of a question: the season's system prompt in the model's own chat format."""
+"""The prompt of a question: system prompt and question in the model's own chat format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,10 @@ def write_conversation(
 
 
 def _pair_up(texts: Sequence[str]) -> list[str]:
-    """Join each question with its answer by a line break; the last one has no answer yet."""
+    """Return each question and its answer as one text, joined by a line break.
+
+    `texts` alternates between questions and answers; the last question has no answer yet.
+    """
     return ["\n".join(texts[start : start + 2]) for start in range(0, len(texts), 2)]
 
 

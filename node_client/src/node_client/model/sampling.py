@@ -37,9 +37,9 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Generated:
-    """One sampled completion; `token_ids` end with EOS after a `stop`.
+    """One sampled completion; `token_ids` end with EOS if `finish_reason` is `stop`.
 
-    `logprobs` has one value for each token, from the distribution that it was drawn from.
+    `logprobs` has one value for each token, from the distribution that the token was drawn from.
     """
 
     text: str
@@ -58,10 +58,10 @@ def sample_in_batches(
 ) -> list[list[AnswerT]]:
     """Return each prompt's answers, in the order of the prompts.
 
-    `sample` gets a batch of prompts, and `sampling` with the number of completions to sample for
-    each prompt in this batch; it returns the answers to each prompt. When memory runs out, `budget`
-    is lowered and batches are halved, down to one completion at a time. Raises MemoryExhaustedError
-    if not even one fits.
+    `sample` is called for each batch. Its arguments are the prompts and a copy of `sampling` whose
+    `completions` may be smaller; it returns the answers to each prompt. When memory runs out,
+    `budget` is lowered and batches are halved, down to one completion at a time. Raises
+    MemoryExhaustedError if not even one fits.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -93,10 +93,11 @@ def next_batch(
 ) -> tuple[Rows, int]:
     """Return the prompts of the next batch, and how many completions to sample for each.
 
-    The batch has as many of the first prompts as fit, at least one, with all their completions,
-    which share their prompt's prefill. `missing` is the number of completions that the first prompt
-    lacks. If that prompt has some already, or memory ran out before and not all of its completions
-    fit, the batch has only this prompt, with as many of the missing completions as fit, at least 1.
+    Normally the batch has as many of the first prompts as fit with all their completions, but at
+    least one prompt. `missing` is the number of completions that the first prompt still lacks. The
+    batch has only this prompt, and as many of these completions as fit, but at least 1, in two
+    cases: some of its completions have been sampled already, or memory has run out before and the
+    missing ones do not all fit.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))
@@ -112,11 +113,11 @@ def next_batch(
 
 
 class ModelSteps:
-    """Extends rows token by token with any causal language model.
+    """Token-by-token generation with any causal language model, for a batch of rows.
 
-    `prefilled` is the model's cache of the prompts; it is changed in place. `attention` (G, P) is 1
-    on the prompts' tokens. Each prompt gets `copies` rows. `Decoder` has the same methods `step`
-    and `select_rows`.
+    `prefilled` is the model's key-value cache after the G prompts; it is changed in place.
+    `attention` (G, P) is 1 on the prompts' tokens. Each prompt gets `copies` rows. `Decoder` has
+    the same methods `step` and `select_rows`.
     """
 
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
@@ -209,9 +210,9 @@ def _draw(
 def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor]:
     """Return one token (B,) for each row of logits (B, V), and its log-prob (B,).
 
-    `top_p` keeps the smallest set of tokens with this much probability (nucleus sampling,
-    arXiv 1904.09751). The log-prob is from the distribution that the token was drawn from: at this
-    temperature, within the nucleus, and 0 (certain) for greedy sampling.
+    `top_p` keeps the smallest set of the likeliest tokens with at least this total probability
+    (nucleus sampling, arXiv 1904.09751). The log-prob is from the distribution that the token was
+    drawn from, after temperature and `top_p`. It is 0 for greedy sampling.
     """
     if sampling.temperature == 0:
         token = logits.argmax(dim=1)

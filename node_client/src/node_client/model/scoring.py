@@ -49,11 +49,12 @@ MODES = (ScoringMode(True, True), ScoringMode(True, False), ScoringMode(False, T
 
 @dataclass(frozen=True)
 class ScoringBatch:
-    """Rows of prompt and completion as tensors, on the model's device.
+    """A batch of B completions and their G prompts as tensors, on the model's device.
 
-    `prompts` (G, P) are padded on the left. If the mode shares prompts (`ScoringMode`), equal ones
-    occur once; otherwise each completion has its own, and G is B. `owners` (B,) is the index of
-    each completion's prompt. `completions` (B, T) are padded on the right. Masks are 1 on tokens.
+    `prompts` (G, P) are padded on the left, `completions` (B, T) on the right. `owners` (B,) is the
+    index of each completion's prompt. If the mode shares prompts (`ScoringMode`), equal prompts
+    are stored once; otherwise there is one prompt for each completion, so G is B. `prompt_mask` and
+    `mask` are 1 on tokens.
     """
 
     prompts: Tensor
@@ -108,7 +109,7 @@ def score(
 
 
 def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
-    """Return the fastest mode that gives PLAIN's log-probs, within _TOLERANCE, on a small batch.
+    """Return the fastest mode whose log-probs on a small batch are within _TOLERANCE of PLAIN's.
 
     Models with sliding windows, linear attention, capped logits and the like fail this test in some
     modes, so no list of architectures is needed. Logs what the model does not support.
@@ -140,8 +141,8 @@ def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
 def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
     """Return the outputs of the model that predict each completion token.
 
-    These are hidden states (B, T, H) if `mode.separate_head` is true, else logits (B, T, V). Each
-    row runs whole, with its own prompt.
+    These are hidden states (B, T, H) if `mode.separate_head` is true, else logits (B, T, V). Prompt
+    and completion of each row run through the model together.
     """
     attention = torch.cat([batch.prompt_mask, batch.mask], dim=1)  # (B, P + T)
     length = batch.completions.shape[1]
@@ -158,9 +159,9 @@ def _run_plain(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -
 
 
 def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) -> Tensor:
-    """Return the states or logits (B, T, H or V) that predict each completion token.
+    """Return the outputs of the model that predict each completion token, as `_run_plain` does.
 
-    Each prompt runs once.
+    Each prompt runs once, for all its completions.
     """
     first, cache = _run(
         model,
@@ -207,7 +208,10 @@ def _select_rows(cache: Cache, rows: Tensor) -> None:
 def _run(
     model: PreTrainedModel, mode: ScoringMode, *, last: int, **inputs: Any
 ) -> tuple[Tensor, Any]:
-    """Return hidden states or logits, of at least the `last` positions, and the cache."""
+    """Return the model's outputs at the `last` positions or more, and its cache or None.
+
+    The outputs are hidden states if `mode.separate_head` is true, else logits.
+    """
     if mode.separate_head:
         output = model.base_model(**inputs)
         return output.last_hidden_state, output.get("past_key_values")
@@ -228,7 +232,10 @@ def _token_logprobs(
     temperature: float,
     mode: ScoringMode,
 ) -> Tensor:
-    """Return the log-prob (N,) of each token (N,) from hidden states (N, H) or logits (N, V)."""
+    """Return the log-prob (N,) of each token (N,) at the temperature.
+
+    `outputs` are hidden states (N, H) if `mode.separate_head` is true, else logits (N, V).
+    """
 
     def from_logits(logits: Tensor, tokens: Tensor) -> Tensor:
         return -cross_entropy(logits.float() / temperature, tokens, reduction="none")

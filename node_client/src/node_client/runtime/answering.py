@@ -188,7 +188,8 @@ class RoundAnswerer:
     async def _handle_round(self, current: RoundInfo | None) -> None:
         """Answer the round if it is open and not answered yet.
 
-        Otherwise update the shown standing if the round has changed or the standing is old.
+        Otherwise, while a season is running, request the standing if the shown one is older than
+        STANDING_MAX_AGE_S, or if the round has changed and is not open.
         """
         changed = current != self._view.round
         self._view.show_round(current)
@@ -216,7 +217,8 @@ class RoundAnswerer:
     async def _answer_round(self, number: int) -> None:
         """Answer all questions of a round, between two training steps.
 
-        A round that opened before this node joined is skipped. Raises RefusedError.
+        A round that opened before this node joined is skipped. Raises RefusedError if the
+        coordinator refuses to send the questions for another reason.
         """
         self._idle.clear()
         try:
@@ -240,7 +242,7 @@ class RoundAnswerer:
     ) -> None:
         """Answer questions in batches until the round ends; queue the answers after each batch.
 
-        A node that is stopped answers the rest after its next start.
+        If the node is stopped and starts again before the round ends, it answers the rest then.
         """
         number = offered.round.number
         deadline = monotonic() + _seconds_left(offered)

@@ -25,8 +25,8 @@ class TimedScore:
 class Evaluator:
     """Asks a trainer's held-out questions when they are due.
 
-    The model is free between two batches, so that a judge round or a stop waits for one batch at
-    most.
+    Other work can use the model between two batches, so a judge round or a stop waits for at most
+    one batch.
     """
 
     def __init__(
@@ -40,18 +40,19 @@ class Evaluator:
     async def prepare(self) -> None:
         """Before step 1, ask the held-out questions once, if they are due.
 
-        The next `complete` reports the score. Raises RefusedError when the verifier fails.
+        The next call of `complete` adds the score to its report. Raises RefusedError when the
+        verifier fails.
         """
         trainer = self._trainer
         if trainer.steps_done == 0 and trainer.evaluation_due and self._before is None:
             self._before = await self._ask()
 
     async def complete(self, report: StepReport) -> StepReport:
-        """Ask the held-out questions if they are due after the latest step.
+        """Ask the held-out questions if they are due; return the step's report with the score.
 
-        Returns the step's report with the score and, after step 1, with the score that `prepare`
-        determined before it, if any. There is no score if the node is stopped meanwhile. If the
-        answers cannot be scored, the report has a notice instead: the step itself succeeded.
+        After step 1 the report also has the score from `prepare`, if there is one. If the node is
+        stopped during the questions, the report has no new score. If the answers cannot be scored,
+        it has a notice instead, because the step itself succeeded.
         """
         before, self._before = self._before, None
         after, failure = None, None

@@ -16,7 +16,7 @@ from swarm_record.keys import public_key_of
 
 
 def make_hello(settings: Settings, policy: Policy) -> Hello:
-    """Return a node's first message; the hardware is in it only if the owner allows that."""
+    """Return a node's first message; it describes the hardware only if the owner allows that."""
     return Hello(
         id=new_id(),
         protocol=PROTOCOL_VERSION,
@@ -43,7 +43,7 @@ def check_arm(arm: Arm, *, own: Arm) -> None:
 def _describe_hardware(device: torch.device) -> Hardware:
     """Return the device's name and its memory in bytes, for the coordinator.
 
-    For a CPU or Apple GPU it is the machine's memory.
+    For a CPU or Apple GPU, the memory is the machine's.
     """
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)

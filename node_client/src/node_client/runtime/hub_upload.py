@@ -47,9 +47,9 @@ class UploadRecord(msgspec.Struct, frozen=True):
 def is_better(merit: Merit, last: UploadRecord | None) -> bool:
     """Return whether a model with this merit is better than the one in the latest upload, `last`.
 
-    It is if there was no upload (None). A merit of another season than the uploaded model's always
-    counts as better. In the same season, a merit of another kind (judge or held-out score) never
-    does, because the two cannot be compared.
+    True if there was no upload (None), or if its model has a merit of another season. False if both
+    merits are of the same season and different kinds (judge and held-out score), because these
+    cannot be compared.
     """
     if last is None or last.merit.season != merit.season:
         return True
@@ -136,8 +136,8 @@ class HubUploader:
     def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
         """Start an upload of the checkpoint's model if it is better than the one uploaded last.
 
-        Does nothing without a merit, while an upload is going on, or if the latest attempt started
-        less than the uploader's `interval` ago.
+        `merit` is the model's score. Does nothing if it is None, while an upload is going on, or if
+        the latest attempt started less than the uploader's `interval` ago.
         """
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
@@ -224,7 +224,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
-    """Return the origin of this run's model for its model card, as far as it is known now."""
+    """Return the origin of this run's model, as `view` shows it now, for the model card."""
     standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
         judged = msgspec.convert(standing, JudgeScore, from_attributes=True)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Listens to events, and writes the run record to the state folder, which must be locked."""
+    """Writes the run record from events. The caller must hold the state folder's lock."""
 
     def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._state = state
@@ -74,9 +74,9 @@ class Journal:
         self._write()
 
     def _update_link(self, phase: str) -> None:
-        """Record the loss or the return of the connection, unless the node is paused.
+        """Record that the connection is lost or back, unless the node is paused.
 
-        `phase` is the phase of the connection.
+        `phase` is the connection's new phase, such as "connected".
         """
         record = self._record
         if record.phase == "paused" or (phase == "connected") == (record.offline_since is None):
@@ -86,7 +86,10 @@ class Journal:
         self._write()
 
     def _write(self) -> None:
-        """Write the record. The first failure, such as a full disk, is logged; none is raised."""
+        """Write the record. If this fails, for example on a full disk, no error is raised.
+
+        Of several failures in a row only the first is logged.
+        """
         self._written = self._clock()
         self._record = replace(self._record, noted_at=_text(self._written))
         try:

@@ -23,7 +23,7 @@ TRL_NAMES = {
 
 
 class MetricSink(Protocol):
-    """A receiver of metrics: the file, or a tracker. Its methods must not raise errors."""
+    """A receiver of metrics: the metrics file, or a tracker. Its methods must not raise errors."""
 
     def begin(self, *, step: int) -> None:
         """Prepare to log the steps after `step`, some of which an earlier run may have logged."""
@@ -36,7 +36,7 @@ class MetricSink(Protocol):
 
 
 def open_metrics(settings: Settings) -> list[MetricSink]:
-    """Return the sinks that a run's settings ask for; the file is always among them.
+    """Return the sinks that a run's settings ask for; the metrics file is always one of them.
 
     Raises SettingsError when a tracker cannot be used.
     """
@@ -46,11 +46,12 @@ def open_metrics(settings: Settings) -> list[MetricSink]:
 
 
 def figures_of(report: StepReport) -> dict[str, float | str]:
-    """Return the numbers and texts of a step's report by name, with trl's name if there is one.
+    """Return the numbers and texts of a step's report by name.
 
-    Each item of a mapping or of a held-out score gets the name `field/key`. Other fields, such as
-    lists, are left out, and so is `step`, which every sink gets as an argument. Two metrics of trl,
-    `frac_reward_zero_std` and `step_time`, are added.
+    The name is the field's, or trl's if TRL_NAMES has one. If the field is a mapping or a held-out
+    score, each of its entries is named `field/key`. Other fields, such as lists, are left out, and
+    so is `step`, which every sink gets as an argument. Two metrics of trl, `frac_reward_zero_std`
+    and `step_time`, are added.
     """
     figures: dict[str, float | str] = {}
     for name in (field.name for field in fields(report) if field.name != "step"):

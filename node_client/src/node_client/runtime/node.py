@@ -239,7 +239,7 @@ class SwarmNode(TrainingHooks):
         return jobs
 
     async def _run_connection(self) -> None:
-        """Keep the node connected; after a permanent refusal, end it, with its work saved."""
+        """Keep the node connected; after a permanent refusal, stop the node and save its work."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
@@ -247,16 +247,19 @@ class SwarmNode(TrainingHooks):
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
-        """Wait until the service has been asked for a newer client; end after the current round."""
+        """Stop the node once a newer client has been requested from `swarm-node service`.
+
+        If a round is open, first wait until it has been answered or has ended.
+        """
         await self._upgrades.requested.wait()
         await self._round_answerer.finish()
         self._refusal = UpgradeDueError("The coordinator requires a newer client.")
         self.stop()
 
     async def _await_first_welcome(self) -> None:
-        """Wait for the first welcome of a new coordinator.
+        """Raise NodeError if no welcome comes within FIRST_JOIN_TIMEOUT_S when joining a new site.
 
-        Raises NodeError when none comes within FIRST_JOIN_TIMEOUT_S, unless the node pauses.
+        Nothing is raised if the node is paused at that time, because it does not connect then.
         """
         try:
             async with asyncio.timeout(FIRST_JOIN_TIMEOUT_S):
@@ -273,9 +276,9 @@ class SwarmNode(TrainingHooks):
             ) from None
 
     async def _train_alone_on_timeout(self, has_rules: asyncio.Event) -> None:
-        """Start with the last known season if `has_rules` is not set within WELCOME_TIMEOUT_S.
+        """Train in the last known season if `has_rules` is not set within WELCOME_TIMEOUT_S.
 
-        It is set when training gets the season's rules from the coordinator, or is stopped.
+        `has_rules` is set when the coordinator has sent a season's rules, or when training stops.
         """
         try:
             async with asyncio.timeout(WELCOME_TIMEOUT_S):
@@ -303,10 +306,10 @@ class SwarmNode(TrainingHooks):
             log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
-        """Use this season from now on, which may be the present one with changed rules.
+        """Use `season` from now on: a new season, the present one with changed rules, or none.
 
-        None means that no season is running. In a new season, the node's arm is updated too, unless
-        it is `base`. The participant is notified of the end and the beginning of a season.
+        In a new season, the node's arm is updated too, unless it is `base`. The display shows that
+        a season has ended or begun.
         """
         previous = self._view.season.name if self._view.season is not None else None
         new = season.name if season is not None else None
@@ -319,7 +322,10 @@ class SwarmNode(TrainingHooks):
         self._set_season(season)
 
     def _change_arm(self, season: SeasonInfo) -> None:
-        """Use the owner's arm; if the season flips a coin, be `isolated` and reconnect to ask."""
+        """Use the arm from the settings or, if the season assigns arms, reconnect to get one.
+
+        Until then the node's arm is `isolated`.
+        """
         if season.assignment == "choice":
             self._view.arm = self._settings.arm
             return
@@ -335,7 +341,7 @@ class SwarmNode(TrainingHooks):
         self._upgrades.request_if_required(oldest)
 
     def _set_season(self, season: SeasonInfo | None) -> None:
-        """Switch to a season, or to the built-in practice season for None."""
+        """Switch to `season`, or to the built-in practice season if it is None."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
         self._view.show_season(season)

@@ -20,8 +20,8 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 def count_parameters(folder: Path, *, name: str) -> int | None:
     """Check a model's folder and return the number of its parameters.
 
-    The headers of safetensors files have this number; return None if there are no such files, but
-    weights in PyTorch's own format. `name` is the name or path that the user gave, for messages.
+    The number is in the headers of the safetensors files. It is None if the folder has weights in
+    PyTorch's own format only. `name` is the name or path that the user gave, for messages.
     Raises ModelUnavailableError if the folder has no language model that can be loaded.
     """
     if not folder.is_dir():
@@ -82,9 +82,9 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Raise ModelUnavailableError if a file is missing that the index of a sharded model names.
+    """Raise ModelUnavailableError if a file that a sharded model's index names is missing.
 
-    Also if the index cannot be read. A folder without an index passes.
+    The same error is raised if the index cannot be read. A folder without an index passes.
     """
     index = folder / _INDEX
     if not index.is_file():

@@ -1,4 +1,4 @@
-"""Models on the Hugging Face Hub: looked up within seconds, then downloaded."""
+"""Downloads models from the Hugging Face Hub, or finds them in the cache of downloads."""
 
 import logging
 import shutil
@@ -100,7 +100,7 @@ def _find_cached_folder(name: str) -> Path | None:
 
 
 def _check_disk(name: str, size: int) -> None:
-    """Check that a download fits on the disk. Raises ModelUnavailableError."""
+    """Raise ModelUnavailableError if a download of `size` bytes does not fit on the disk."""
     cache = Path(constants.HF_HUB_CACHE)
     existing = next(path for path in (cache, *cache.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free

@@ -1,4 +1,4 @@
-"""Models by name or path: loaded, saved as folders, and their weights restored."""
+"""Loads models by name or path, saves them as folders, and restores their weights."""
 
 from pathlib import Path
 
@@ -38,10 +38,11 @@ DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
 def load_pretrained(
     name_or_path: str, *, device: str, on_progress: OnProgress = ignore_progress
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load any transformers causal LM by hub name or path, or one of the `DEMO_BASES`.
+    """Load a model and its tokenizer: a transformers causal LM, or one of the `DEMO_BASES`.
 
-    The device `auto` is the fastest available. Weights are float32, because half precision loses
-    small updates. A folder of adapters is loaded as their base model with the adapters merged.
+    `name_or_path` is a name on the hub, a path, or a demo base. The device `auto` is the fastest
+    available. Weights are float32, because half precision loses small updates.
+    A folder of adapters is loaded as their base model with the adapters merged.
 
     Raises ModelUnavailableError if the model cannot be found or loaded, or its tokenizer has no
     end-of-sequence token; SettingsError if the device is not available, or adapters need peft,
@@ -97,7 +98,7 @@ def save_model(
     """Write model and tokenizer as a folder that transformers can read.
 
     A model with adapters is written as its adapters only. Weights that are stored in halves are
-    written as float32; `remainders` has their second halves.
+    written as float32; `remainders` has the remainder of each of them.
     """
     with full_precision(remainders):
         model.save_pretrained(folder)
@@ -107,8 +108,8 @@ def save_model(
 def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
     """Overwrite the model's parameters with the weights that `save_model` wrote.
 
-    The parameters stay the same objects. `remainders` has the second halves of weights that are
-    stored in halves; they are overwritten too. Raises CheckpointError if only the folder or only
+    The parameters stay the same objects. `remainders` has the remainders of weights that are stored
+    in halves; these are overwritten too. Raises CheckpointError if only the folder or only
     the model has adapters, or if both have adapters of different shapes or layers.
     """
     check_adapters(model, folder)

@@ -28,10 +28,10 @@ def ignore_progress(progress: LoadingProgress) -> None:
 
 
 def counting_bar(on_progress: OnProgress, *, work: str, unit: str) -> type[Any]:
-    """Return a tqdm class for a library; its bars call `on_progress` instead of drawing.
+    """Return a tqdm class to give to a library: its bars call `on_progress` instead of drawing.
 
-    `work` and `unit` go into each `LoadingProgress`. Bars without a total do not report, and with
-    the unit `bytes` only bars that count bytes do.
+    `work` and `unit` go into each `LoadingProgress`. Bars without a total do not report. If `unit`
+    is `bytes`, bars that count something else do not report either.
     """
 
     class CountingBar(tqdm):  # type: ignore[misc]  # tqdm ships no types
@@ -48,7 +48,7 @@ def counting_bar(on_progress: OnProgress, *, work: str, unit: str) -> type[Any]:
 
 @contextmanager
 def reporting_tensors(on_progress: OnProgress) -> Iterator[None]:
-    """While transformers loads a model in the block, report how many tensors it has loaded."""
+    """Report, inside the block, how many tensors of a model transformers has loaded."""
     bar = counting_bar(on_progress, work="Loading", unit="tensors")
     before = logging.set_tqdm_hook(lambda factory, args, kwargs: bar(*args, **kwargs))
     try:

@@ -17,9 +17,9 @@ _MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 class MemoryBudget:
     """The share of the desired tokens that fits into memory at once; it never grows.
 
-    `work` names what runs, such as "an update", for messages. A `share` of 0 means that nothing
-    fits. `ran_out` is true once memory really ran out, and `times_lowered` counts how often that
-    lowered the share.
+    `work` names what runs, such as "an update", for messages. A `share` of 0 means that not even
+    one token fits. `ran_out` is true after an out-of-memory error (a small estimate does not set
+    it), and `times_lowered` counts how often such an error lowered the share.
     """
 
     def __init__(self, work: str) -> None:
@@ -33,7 +33,7 @@ class MemoryBudget:
         return max(1, int(tokens * self.share))
 
     def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
-        """Lower the share after an out-of-memory error; raise any other error again.
+        """Lower the share after an out-of-memory error; re-raise any other error.
 
         The new share is half of the present one or of `tried`, the share that the failed attempt
         used, whichever is smaller. Below 1/8192 it becomes 0.
@@ -55,13 +55,13 @@ class MemoryBudget:
         return {"share": self.share, "ran_out": self.ran_out}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Lower the share to the one in a saved `state`, if that is smaller and not 0."""
+        """Restore a saved `state`, unless its share is 0 or larger than the present one."""
         if 0 < state["share"] <= self.share:
             self.share = state["share"]
             self.ran_out = self.ran_out or state["ran_out"]
 
     def check(self) -> None:
-        """Raise MemoryExhaustedError when nothing fits."""
+        """Raise MemoryExhaustedError if the share is 0."""
         if not self.share:
             raise MemoryExhaustedError(
                 f"Memory runs out in {self.work}, however little goes through the model at once.",
@@ -72,7 +72,7 @@ class MemoryBudget:
 
 
 def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Tell whether an error means that memory ran out."""
+    """Return whether an error means that memory ran out."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return any(message in str(error) for message in _MESSAGES)

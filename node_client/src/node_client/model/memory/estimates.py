@@ -45,10 +45,11 @@ def initial_share(
 ) -> float:
     """Return the share of `tokens` to start with, in (0, 1].
 
-    Logs a warning if the `resident_bytes` exceed the free memory, otherwise, if the share is below
-    1, how many tokens it is. `state_bytes` is the optimizer's state for each trained parameter. If
-    `checkpointed`, layers keep only their input for the backward pass; if `half_precision`,
-    products are computed in 16 bits; if `copied`, sampling keeps a 16-bit copy of the weights.
+    If the `resident_bytes` exceed the free memory, logs a warning; otherwise, if the share is below
+    1, logs the number of tokens that are processed at once. `state_bytes` is the size of the
+    optimizer's state for each trained parameter. If `checkpointed`, layers keep only their input
+    for the backward pass; if `half_precision`, matrix products are computed in 16 bits; if
+    `copied`, sampling keeps a 16-bit copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -97,8 +98,8 @@ def shape_of(model: PreTrainedModel) -> Shape:
 def resident_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
     """Return the bytes that stay allocated in training, besides the weights.
 
-    They hold gradients, the optimizer's state (`state_bytes` for each trained parameter), and if
-    `copied`, a 16-bit copy of the weights for sampling.
+    The sum of the gradients, the optimizer's state (`state_bytes` for each trained parameter) and,
+    if `copied`, a 16-bit copy of the weights for sampling.
     """
     return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
 
@@ -118,10 +119,10 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 
 
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
-    """Return the bytes that must be free, before the model is loaded, to train `tokens` at once.
+    """Return the bytes that must be free, before the model is loaded, to train on `tokens` at once.
 
-    With this number of free bytes, `fitting_share` is 1 after the float32 weights have been loaded.
-    Holds for training without checkpointing and without a 16-bit copy of the weights.
+    If they are free, `fitting_share` returns 1 after the float32 weights have been loaded. This
+    holds for training without checkpointing and without a 16-bit copy of the weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
@@ -131,10 +132,10 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into 80 % of `free`.
 
-    `free` is in bytes: `resident` of them and one portion of logits are needed in any case, and
-    `per_token` for each token. The share is one of few values so that two runs on one machine
-    nearly always get the same one, although `free` varies. If not even one token fits, the share
-    still allows about one.
+    `free`, `resident` and `per_token` are in bytes. Training takes `resident`, the memory for
+    LOGITS_AT_ONCE logits, and `per_token` for each token. Only a few values are possible, so that
+    two runs on one machine nearly always get the same share, although `free` varies. If not even
+    one token fits, returns the largest of these values that is at most one token.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0
@@ -144,10 +145,10 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how many bytes a device has left.
+    """Return how many bytes this process can still allocate on a device.
 
-    On CUDA, the memory limit that the owner set for this process is respected; on other devices,
-    the memory limit of the container.
+    The result respects the owner's memory limit for this process on CUDA, and the memory limit of
+    the container on other devices.
     """
     if device.type == "cuda":
         return free_within_limit(device)

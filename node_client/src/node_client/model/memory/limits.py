@@ -19,8 +19,8 @@ _THRESHOLD = 128 * 1024
 def limit_memory(device: str, fraction: float | None) -> None:
     """Use at most this fraction of a CUDA device's memory; beyond it torch raises OutOfMemoryError.
 
-    None sets no limit. `auto` means a CUDA device, if there is one. Raises SettingsError for a
-    device that is not CUDA, or if there is no CUDA device.
+    A `fraction` of None sets no limit. The `device` `auto` is the CUDA device, if there is one.
+    Raises SettingsError if the device is not a CUDA device or is missing.
     """
     if fraction is None:
         return
@@ -55,7 +55,7 @@ _CGROUP_FILES = (
 
 
 def free_in_container(folder: Path = CGROUP) -> int | None:
-    """Return the bytes that the control group may still allocate; None without a limit.
+    """Return the bytes that the control group may still allocate; None if no limit can be read.
 
     The kernel counts the file cache as used, but drops it before an allocation fails. Here the
     inactive part of this cache counts as free, as in Kubernetes' working set. Only Linux has
@@ -80,9 +80,9 @@ def _read_number(path: Path) -> int:
 def return_freed_memory() -> None:
     """Let glibc return freed blocks above 128 KiB to the system at once.
 
-    Without this call the gaps that activations leave between gradients stay with the process: about
-    1 GB for half a billion parameters. The call slows small models down, because new blocks are
-    zeroed. Does nothing without glibc.
+    Without this call the process keeps the memory of freed activations that lie between gradients,
+    about 1 GB for half a billion parameters. The call slows small models down, because the system
+    zeroes each new block. Does nothing without glibc.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # musl has neither the name nor the call
