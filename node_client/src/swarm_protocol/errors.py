@@ -1,9 +1,9 @@
 """The reasons for which the server refuses a request, each with a code and a remedy.
 
-Codes never change their meaning: a client branches on the code and shows the text. `FIXES` has the
-remedy for each code. After a code in `FATAL` the server closes the connection permanently, with the
-close code in `CLOSE_CODES`. After a code in `RETURN_CODES` it closes the connection too, but the
-node returns later.
+Codes never change their meaning, so a client can decide by the code what to do; messages are for
+people. `FIXES` has the remedy for each code. After a code in `FATAL` the server closes the
+connection with the close code in `CLOSE_CODES`, and the node does not connect again. After a code
+in `RETURN_CODES` it closes the connection too, but the node connects again later.
 """
 
 from enum import StrEnum
@@ -158,7 +158,7 @@ class RefusedError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """Whether the server closes the connection permanently after a refusal with this code.
+        """Whether a refusal with this code closes the connection, and the node must not reconnect.
 
         False for a code that only a newer server knows.
         """

@@ -52,8 +52,8 @@ class DeviceCode(Struct, frozen=True, kw_only=True):
 class DeviceToken(Struct, frozen=True, kw_only=True):
     """A node's token (RFC 6749, section 5.1) and its name.
 
-    `access_token` is empty if the code gave an existing node an owner: then the client already has
-    the node's token.
+    `access_token` is empty if the person claimed an existing node, that is, became its owner. The
+    client has that node's token already.
     """
 
     access_token: _Secret

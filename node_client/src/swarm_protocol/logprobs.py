@@ -1,8 +1,9 @@
 """Encodes the log-probs of a completion's tokens: quantised, and packed as base64.
 
-Each is a little-endian uint16 that counts steps of 1/2048 below 0. So a value between 0 and
--31.9995 is decoded with an error of at most 1/4096, which is 0.025 % of a ratio. A lower value (a
-probability below 10^-13, hardly ever sampled) is decoded as -31.9995. A token takes 2⅔ characters.
+Each log-prob is a little-endian uint16 that counts steps of 1/2048 below 0. A value between 0 and
+-31.9995 is decoded with an error of at most 1/4096, so the probability changes by less than
+0.025 %. A lower value (a probability below 10^-13, hardly ever sampled) is decoded as -31.9995. A
+token takes 2⅔ characters.
 """
 
 import base64
@@ -27,7 +28,7 @@ def encode_logprobs(logprobs: Sequence[float]) -> str:
 def decode_logprobs(text: str) -> list[float] | None:
     """Decode what `encode_logprobs` returned; return None if the text is invalid.
 
-    Every value is in [-31.9995, 0], but may be invented: nobody can check it.
+    Every value is in [-31.9995, 0]. The sender may have invented the values: nobody can check them.
     """
     try:
         packed = base64.b64decode(text, validate=True)

@@ -1,4 +1,4 @@
-"""The versions that a node sends in its hello, and the server compares."""
+"""The versions of protocol and client, which a node sends in its hello and the server checks."""
 
 # Increased whenever an older peer would misread a message; a mismatch ends the connection.
 PROTOCOL_VERSION = 1

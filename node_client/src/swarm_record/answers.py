@@ -58,7 +58,7 @@ def encode_entry(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
 
 
 def answers_root(entries: Iterable[AnswerEntry], *, number: int, commitment: str) -> str:
-    """Return the Merkle root over all answers of a round, given in any order."""
+    """Return the hex Merkle root over a round's answers, which may be given in any order."""
     # Sorted by bytes, because Python and databases may order text differently.
     ordered = sorted(entries, key=lambda entry: (entry.node.encode(), entry.position))
     return merkle_root(encode_entry(e, number=number, commitment=commitment) for e in ordered)

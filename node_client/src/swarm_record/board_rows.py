@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 class Minimum:
     """How much a node must have taken part to be ranked.
 
-    It needs at least `questions` questions that count. Of the rounds that it was scored in or
-    missed, it must have a score in at least `attendance` percent.
+    At least `questions` questions must count for the node. It must have been scored in at least
+    `attendance` percent of the rounds that it was scored in or missed.
     """
 
     questions: int
@@ -59,7 +59,8 @@ def build_rows(
     """Return the rows of a window, in the order of `nodes`.
 
     Each node must have a tally of the window. `quarantined` are node ids. Row i of `matrix` has the
-    results of `nodes[i]`; without a matrix no node is ranked.
+    results of `nodes[i]`; without a matrix no node is ranked. `minimum` has the conditions for a
+    rank.
     """
     if not nodes:
         return []

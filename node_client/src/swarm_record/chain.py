@@ -21,16 +21,16 @@ class RecordLink(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One recorded event; `kind` determines the event and which other fields are set.
 
     began       `key` of the site, the last `round` before the chain, quarantined `nodes`
-    key         the site's new `key`, with the old key's `signature` of `encode_signed_key`
-    scheduled   `round`, `season`, `commitment`: before anybody could answer
-    withdrawn   `round`: its season ended before it opened
-    answered    `round`, `root` over all `count` answers: once nobody could answer any more
-    closed      `round`, `secret`, `results`: the root over its `count` scores
-    void        `round`, `reason`; `secret` if its rules name a public beacon
-    recomputed  `round`, `results`: the new root over its `count` scores, `reason`
+    key         the site's new `key`; `signature` of `encode_signed_key` by the old key
+    scheduled   `round`, `season`, `commitment`; recorded before anybody can answer
+    withdrawn   `round`, whose season ended before it opened
+    answered    `round`, `root` over all `count` answers; recorded when nobody can answer any more
+    closed      `round`, `secret`, `results`: the root over the round's `count` scores
+    void        `round`, `reason`, and `secret` if the round's rules name a public beacon
+    recomputed  `round`, `results`: the new root over the round's `count` scores, `reason`
     quarantined, released   `node`, `reason`
-    unsealed    `round`, `reason`: the operator read its sealed questions
-    restored    `round`: the last one in the backup, `reason`
+    unsealed    `round`, whose sealed questions the operator read, `reason`
+    restored    `round`: the last one in the restored backup, `reason`
     """
 
     sequence: int
@@ -71,14 +71,14 @@ def encode_link(link: RecordLink) -> bytes:
 
 
 def hash_link(line: bytes) -> str:
-    """Return the hash of a link's line, in hex."""
+    """Return the SHA-256 of a link's line, in hex."""
     return hashlib.sha256(line).hexdigest()
 
 
 def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
     """Yield all links, starting with the first. Raises BrokenChainError at the first bad link.
 
-    Unknown kinds and fields of newer versions are accepted, and are part of the hash.
+    Kinds of links and fields that only newer versions know are accepted; the hash covers them.
     """
     previous, sequence = NOTHING, 0
     for sequence, line in enumerate(lines, start=1):
@@ -95,7 +95,7 @@ def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
 
 
 def encode_signed_head(*, sequence: int, head: str) -> bytes:
-    """Return the bytes that the site signs for its newest link."""
+    """Return the bytes that the site signs for its chain's newest link: its number and its hash."""
     return f"{_HEAD}\n{sequence}\n{head}\n".encode()
 
 

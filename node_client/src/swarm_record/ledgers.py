@@ -1,6 +1,7 @@
-"""A season's ledgers in memory: rounds are added to and subtracted from them; pure.
+"""Ledgers: each node's running totals in a season. Rounds can be added and subtracted; pure.
 
-`judge.services.standings` loads the ledgers, adds or subtracts the rounds that enter or leave each
+A ledger has totals for each window of the leaderboard, such as the last 24 hours.
+`judge.services.standings` loads the ledgers, adds or subtracts the rounds that enter or leave a
 window, and saves what changed. Adding a round costs time proportional to its number of scores.
 """
 
@@ -23,8 +24,9 @@ MISSED = (NOT_OFFERED, DECLINED)
 class WindowTally:
     """A node's totals in one window.
 
-    `rounds` counts the rounds in which the node was scored, and `cells` is the sum of its cells in
-    these rounds. `missed` counts the rounds that it was invited to and took no part in.
+    `rounds` counts the rounds in which the node was scored. `cells` is the sum of its cells, the
+    counts of right answers and questions by dataset. `missed` counts the rounds to which the node
+    was invited but whose questions it did not request.
     """
 
     cells: Cells = field(default_factory=dict)
@@ -36,9 +38,9 @@ class WindowTally:
 class NodeLedger:
     """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`.
 
-    `tallies` are by window. A deviation is the node's score in a round minus the mean score of all
-    trained nodes with the same model. `deviations` is their sum over the season's rounds that have
-    one, and `deviation_rounds` the number of these.
+    `tallies` has the node's totals by window. A deviation is the node's score in a round minus the
+    mean score of all trained nodes with the same model in that round. `deviations` is the sum of
+    the node's deviations in the season, and `deviation_rounds` the number of rounds with one.
     """
 
     node_id: int
@@ -54,9 +56,9 @@ class NodeLedger:
 class RoundEntry:
     """A node's result in one round, as ledgers need it.
 
-    `answered` marks the questions that count for the node, also without an answer, and `solved`
-    those that it solved; both are in the round's order. If the node missed the round, `reason` is
-    one of MISSED, and `cells` is empty.
+    `answered` marks the questions that count for the node, unanswered ones included. `solved` marks
+    those that it solved. Both are in the order of the round's questions. If the node missed the
+    round, `reason` is one of MISSED, and `cells` is empty.
     """
 
     node_id: int
@@ -70,26 +72,27 @@ class RoundEntry:
 
     @property
     def is_missed(self) -> bool:
-        """Whether the node was invited and took no part."""
+        """Whether the node was invited but did not request the questions."""
         return self.reason in MISSED
 
     @property
     def is_declined(self) -> bool:
-        """Whether the node took no part although another node of its owner requested the questions.
+        """Whether another node of the owner requested the questions and this invited node did not.
 
         Ranks count such a round as if the node had solved nothing. Otherwise the owner, who knows
-        the questions, could let the node skip the rounds that suit it least, and it would rank
-        above equal nodes.
+        the questions, could let the node skip the rounds in which it would do worst, and it would
+        rank above equally good nodes.
         """
         return self.reason == DECLINED
 
 
 class SeasonLedgers:
-    """All ledgers of a season, with the season's stream (`swarm_record.stream`), one row per node.
+    """All ledgers of a season, and the matrices of its stream (`swarm_record.stream`).
 
-    `answered` and `solved` [rows, QUESTIONS] are for the rounds whose questions have a column each.
-    `scores` [rows, rounds] is for the later rounds, NaN where a round does not count for a node.
-    `touched` are the ids of the nodes whose ledgers have changed.
+    The matrices have a row per node. `answered` and `solved` [rows, QUESTIONS] have the rounds that
+    are stored as single questions. `scores` [rows, later rounds] has the rounds that are stored as
+    one score, NaN where a round does not count for a node. `touched` has the ids of the nodes whose
+    ledgers have changed.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class SeasonLedgers:
         self.touched: set[int] = set()
 
     def add_nodes(self, entries: Iterable[RoundEntry]) -> None:
-        """Add empty ledgers for nodes that have none yet."""
+        """Add an empty ledger for each node in `entries` that has none yet."""
         new = [entry for entry in entries if entry.node_id not in self.by_node]
         if not new:
             return
@@ -153,10 +156,10 @@ class SeasonLedgers:
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round's results from the tallies in a window, to which `add` added them.
+        """Subtract a round's results, which `add` added before, from nodes' tallies in a window.
 
-        Raises KeyError for a node that has no tally in the window, and ValueError if the cells to
-        subtract are more than the tally's.
+        Raises KeyError for a node without a tally in the window, and ValueError if a count to
+        subtract is larger than the tally's.
         """
         self._count(window, entries, sign=-1)
 
@@ -180,7 +183,7 @@ class SeasonLedgers:
             self.touched.add(entry.node_id)
 
     def relabel(self, node_id: int, *, model: str, arm: str) -> None:
-        """Set the model and arm in a node's ledger: those that the node had in its newest round."""
+        """Set the model and arm in a node's ledger; callers pass those of its newest round."""
         ledger = self.by_node[node_id]
         ledger.model, ledger.arm = model, arm
         self.touched.add(node_id)

@@ -13,7 +13,7 @@ def hash_leaf(entry: bytes) -> bytes:
 
 
 def merkle_root(entries: Iterable[bytes]) -> str:
-    """Return the hex root over entries in their order; SHA-256 of nothing if there are none.
+    """Return the hex root over entries in their order; SHA-256 of no bytes if there are none.
 
     A hash without a sibling moves up unchanged, which gives RFC 6962's tree for any number of
     entries.
@@ -22,7 +22,7 @@ def merkle_root(entries: Iterable[bytes]) -> str:
 
 
 def join_leaves(level: list[bytes]) -> str:
-    """Return the hex root over the hashes of entries (`hash_leaf`) in their order."""
+    """Return the hex root over the entries whose hashes (`hash_leaf`) are given in order."""
     if not level:
         return hashlib.sha256(b"").hexdigest()
     while len(level) > 1:

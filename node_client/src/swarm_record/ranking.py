@@ -51,11 +51,12 @@ Tile = tuple[slice, slice, Singles]
 class ResultMatrix:
     """The nodes' results in a season: single questions first, then later rounds as a whole.
 
-    `values` [nodes, columns] is what a column adds to the node's macro score of the column's round,
-    NaN if it does not count for the node. A question adds its weight or 0, a round its score.
-    `weights` [columns] is the most that a column can add: 1 / (datasets · questions of its dataset)
-    for a question, 1 for a round. `rounds` [columns] numbers the columns' rounds in order, from 0;
-    the first `questions` columns are questions.
+    The first `questions` columns are single questions, and each further column is a round.
+    `values` [nodes, columns] has what a column adds to the node's macro score in its round: a
+    question adds its weight if it is solved and otherwise 0, a round adds its score. It is NaN if
+    the column does not count for the node. `weights` [columns] has the most that a column can add:
+    1 / (datasets · questions of its dataset) for a question, 1 for a round. `rounds` [columns] has
+    the number of each column's round, in order and from 0.
     """
 
     values: Singles
@@ -66,11 +67,11 @@ class ResultMatrix:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much a season's questions can add to the score of their round.
+    """How large the weights of a season's questions are (`ResultMatrix.weights`).
 
-    `smallest` and `largest` are the smallest and largest weight of a question; `all_differ` is the
-    sum of squared differences between two nodes in the first round if each of its questions is
-    solved by exactly one of them.
+    `smallest` and `largest` are the smallest and largest weight of a question. `all_differ` is the
+    sum of the squared weights in the first round. This is the sum of squared differences between
+    two nodes if each question of that round is solved by exactly one of them.
     """
 
     smallest: float
@@ -80,11 +81,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sums over consecutive rounds, for pairs of nodes.
+    """Sums for pairs of nodes, over the columns of consecutive rounds that count for both nodes.
 
-    `differences` sums the first node's value minus the second's. `by_question` sums the squares of
-    these differences over single questions, and `by_round` over whole rounds. `shared` is the
-    number of rounds that count for both nodes, fractional if some questions do not.
+    `differences` has, for each pair, the sum of the first node's values minus the second node's.
+    `by_question` has the sum of the squared differences over columns for single questions, and
+    `by_round` over columns for whole rounds. `shared` has the number of rounds that count for both
+    nodes; a round counts as a fraction if only some of its questions count for both.
     """
 
     differences: Reals
@@ -121,8 +123,9 @@ def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> 
 def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
-    For two equal nodes, a difference d is as likely as -d, whatever its size. Then for a bet z that
-    depends neither on d nor on anything later,
+    d is the difference between the two nodes in one column of the matrix. For two equal nodes, d is
+    as likely as -d, whatever its size. Then for a bet z that depends neither on d nor on anything
+    later,
 
         product of exp(z d) / cosh(z d),   log cosh(z d) <= (z d)² / 2,
 
@@ -130,15 +133,16 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     an average of several such products. Half of the stake is bet on each of the two nodes.
     `_SHARES` divides each half among one bet for each of EFFECTS and the constant STEADY_BET. The
     best bet on an effect is the effect divided by the variance of a round's difference. This
-    variance is estimated before each stretch, from the squares so far.
+    variance is estimated before each stretch, from a prior and the squared differences in earlier
+    stretches.
 
     The divisor cosh(z d) of a question with a difference above `scale.smallest` is computed as if
     the question were several, each with the difference `scale.smallest`. Because log cosh(x) / x²
     decreases, this divisor is too large, so the expected value of the product is then below 1.
 
-    Nodes with equal scores that are better at different datasets are equal in the sum over a round,
-    not in each question. For them the bound is not proven; `_MAX_PER_QUESTION` keeps it in
-    simulations (`make bench-calibration`).
+    Two nodes with equal scores may each be better at other datasets. Then they are equal in the sum
+    over a round, but not in each question, and the bound is not proven. With the limit
+    `_MAX_PER_QUESTION`, it held in simulations (`make bench-calibration`).
     """
     pairs = stretches[0].differences
     squares = np.full_like(pairs, _PRIOR_ROUNDS * _PRIOR_DIFFERING * scale.all_differ)
@@ -167,9 +171,9 @@ def _log_cosh(x: Reals) -> Reals:
 
 
 def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
-    """Yield the evidence for all pairs of nodes in tiles of rows and columns, each pair once.
+    """Yield the log evidence of all pairs of nodes in tiles of rows and columns, each pair once.
 
-    In tiles on the diagonal, where each pair occurs twice, the second has 0.
+    A tile on the diagonal contains each pair twice: the second has evidence 0.
     """
     present = ~np.isnan(matrix.values)
     values, present = np.where(present, matrix.values, 0), present.astype(np.float32)
@@ -195,7 +199,10 @@ def _find_scale(matrix: ResultMatrix) -> Scale:
 
 
 def _spans(matrix: ResultMatrix) -> Iterator[slice]:
-    """Yield the columns of each stretch of rounds; bets are recomputed after each stretch."""
+    """Yield the columns of each stretch of rounds (1, 1, 2, 4, ... rounds), in order.
+
+    Bets are recomputed after each stretch.
+    """
     if not len(matrix.rounds):
         return
     total = int(matrix.rounds[-1]) + 1
@@ -214,10 +221,10 @@ def _add_up(
     rows: slice,
     columns: slice,
 ) -> Stretch:
-    """Return a tile's sums, for all pairs of a node in `rows` and a node in `columns`.
+    """Return sums over the matrix columns in `span`, for all pairs of nodes in a tile.
 
-    They are over the matrix columns in `span`. `values` [nodes, matrix columns] has 0 where a node
-    took no part, and `present` has 1 where it took part, otherwise 0.
+    A pair is a node in `rows` and a node in `columns`. `values` and `present` have a row per node.
+    `present` is 1 where a matrix column counts for the node, otherwise 0, and there `values` is 0.
     """
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
@@ -242,9 +249,9 @@ def _add_squares(
 ) -> Singles:
     """Return the sums of squared differences [rows of one, rows of other] for all pairs of nodes.
 
-    `one` and `other` have a row of values for each node. `here` is 1 where a node of `one` has the
-    column, otherwise 0, and `here_too` the same for `other`. A pair's sum is over the columns that
-    both nodes have. `whole` says that all nodes have all columns.
+    `one` and `other` have a row of values for each node. `here` is 1 where the column counts for
+    the node of `one`, otherwise 0, and `here_too` is the same for `other`. A pair's sum is over the
+    columns that count for both nodes. `whole` says that all columns count for all nodes.
     """
     if not one.shape[1]:
         return np.broadcast_to(np.float32(0), (len(one), len(other)))
@@ -262,7 +269,7 @@ def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
     """Return the log evidence of each pair in a tile: a row's node and a column's node.
 
     It is positive if the row's node is ahead, negative if the column's node is ahead, and 0 if the
-    two are too close.
+    two are closer than `_MIN_ERRORS` standard errors or the evidence is below 1.
     """
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
@@ -281,8 +288,8 @@ def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
 def _find_level(tiles: list[Tile], *, pairs: int, alpha: float) -> float:
     """Return the log evidence at which Holm's procedure begins to reject.
 
-    The evidence of the clearest pair must reach pairs / alpha; each rejected pair lowers this bar
-    for the next pair.
+    The evidence of the clearest pair must reach `pairs` / alpha. Each pair that is found to differ
+    lowers this level for the next pair: with k such pairs, it is (`pairs` - k) / alpha.
     """
     rejected = 0
     while True:

@@ -1,7 +1,8 @@
 """A round's published results as lines of text; the chain contains their Merkle root.
 
 A line is canonical JSON: names sorted, no spaces, only necessary escapes, floats in their shortest
-form. The first line is a ResultsHead; a ResultLine for each seat follows, ordered by node name.
+form. The first line is a ResultsHead. A ResultLine follows for each node that was invited to the
+round or requested its questions, ordered by node name.
 """
 
 from collections.abc import Iterable
@@ -27,9 +28,9 @@ class ResultsHead(Struct, frozen=True):
 class ResultLine(Struct, frozen=True):
     """A node's result in a round, with its model and arm at that time.
 
-    `answered` marks the questions that count and `solved` those that were solved: hex, one bit per
-    question, starting with the highest bit of the first byte. `cells` maps each dataset to
-    [correct, n].
+    `answered` marks the questions that count for the node, and `solved` those that it solved. Both
+    are hex with one bit per question, starting with the highest bit of the first byte. `cells` maps
+    each dataset to [correct, n].
     """
 
     node: str
@@ -47,9 +48,6 @@ class ResultLine(Struct, frozen=True):
 
 
 def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes]:
-    """Return a round's results as lines of JSON without line feeds: the head, then the nodes.
-
-    Nodes are ordered by name.
-    """
+    """Return a round's results as JSON lines without line feeds: the head, then nodes by name."""
     ordered = sorted(lines, key=lambda line: line.node.encode())
     return [msgspec.json.encode(line, order="sorted") for line in (head, *ordered)]

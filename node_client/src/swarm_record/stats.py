@@ -1,8 +1,8 @@
 """Confidence intervals of judge scores, and Holm's adjustment; pure.
 
-A node's score over a window is its macro pass@1: the unweighted mean of the shares that it solved
-in each dataset. The share of a single dataset is the simplest case. `macro_intervals` computes the
-95 % interval of a score and of a single share alike.
+A node's score over a window is its macro pass@1: the unweighted mean over datasets of the share of
+questions that the node solved. The share in one dataset is the score if there is one dataset, so
+`macro_intervals` computes the 95 % interval of scores and of single shares.
 """
 
 from collections.abc import Mapping
@@ -20,21 +20,23 @@ Floats = npt.NDArray[np.float64]
 
 
 def student_quantile(freedom: float) -> float:
-    """Return Student's t quantile of a 95 % interval at `freedom` > 0 degrees of freedom."""
+    """Return the .975 quantile of Student's t distribution at `freedom` > 0 degrees of freedom."""
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
     """Return the number of questions of one dataset that would give the same precision as `cells`.
 
-    `cells` maps each dataset to (correct, n); datasets with n = 0 are ignored, and without any
-    question the result is 0. The score m weights the k remaining datasets equally, w = 1/k. If all
-    shares are equal, the result is Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey
-    Sampling, 1965): the sum of all n if the datasets have equally many questions, otherwise less.
-    If shares are nearer to 1/2 in the datasets with few questions, the score varies more; then the
-    result is m (1 - m) / sum(w² p (1 - p) / n), if that is smaller. The shares p and their mean m
-    are computed with two additional correct and two additional wrong answers (A. Agresti, B. A.
-    Coull, The American Statistician 52, 1998), because a share of 0 or 1 would have no variance.
+    `cells` maps each dataset to (correct, n). Datasets with n = 0 are ignored; if none is left, the
+    result is 0. Otherwise it is the smaller of two numbers, for k datasets of weight w = 1/k each:
+
+    - Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey Sampling, 1965). It is the sum
+      of all n if the datasets have equally many questions, otherwise less.
+    - m (1 - m) / sum(w² p (1 - p) / n), with the datasets' shares p of right answers and their mean
+      m. This is smaller if p is nearer to 1/2 in datasets with few questions, because the score
+      then varies more. Each p is computed with two additional correct and two additional wrong
+      answers (A. Agresti, B. A. Coull, The American Statistician 52, 1998), because a share of 0 or
+      1 would have no variance.
     """
     counts = [(correct, n) for correct, n in cells.values() if n > 0]
     if not counts:
@@ -47,16 +49,17 @@ def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
 
 
 def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Return the lower and upper ends of the intervals of macro scores, in [0, 1].
+    """Return the lower and upper ends of the 95 % intervals of macro scores, in [0, 1].
 
     `scores` are fractions and `effective` their `effective_n` > 0, element by element.
 
     Clopper and Pearson's interval (Biometrika 26, 1934) with the effective n in place of a count:
     the quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset its
-    coverage is at least 95 % for any share. The same holds for several datasets with equally many
-    questions, because shares that differ vary less than equal shares with the same mean. With
-    unequal numbers it is approximate: `docs/statistics.md` has the figures. Jeffreys' interval is
-    a tenth narrower at 50 questions and a fortieth at 500, but its coverage is .87 to .99.
+    coverage is at least 95 %, whatever the probability of a right answer. The same holds for
+    several datasets with equally many questions, because the score varies less if these
+    probabilities differ than if they all equal their mean. With unequal numbers of questions the
+    coverage is approximate (`docs/statistics.md` has the figures). Jeffreys' interval is a tenth
+    narrower at 50 questions and a fortieth at 500, but its coverage is .87 to .99.
     """
     share = np.asarray(scores, dtype=np.float64)
     n = np.asarray(effective, dtype=np.float64)
@@ -70,7 +73,7 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
 
 
 def macro_interval(score: float, effective: float) -> Interval:
-    """Return the interval of one macro score with this `effective_n` > 0."""
+    """Return the 95 % interval of one macro score; `effective` > 0 is its `effective_n`."""
     low, high = macro_intervals(score, effective)
     return float(low), float(high)
 

@@ -1,10 +1,11 @@
-"""A season's counted rounds as one stream of columns; each ledger stores its node's row; pure.
+"""A season's results as a matrix with a row per node, the *stream*, to which rounds are appended.
 
-Ranks compare nodes over a whole season, and a refresh must not read all of its rounds again. The
-first QUESTIONS questions of the season have one column each, stored as two bits: whether it counts
-for the node, and whether the node solved it. From the first round that does not fit completely,
-each round has one column, stored as the macro score. After that many rounds, single questions add
-little; a year of hourly rounds takes 35 kB per node.
+Ranks compare nodes over a whole season. Each ledger stores its node's row, so that ranks can be
+computed again without reading all rounds. The first QUESTIONS questions of the season have one
+column each, stored as two bits: whether the question counts for the node, and whether the node
+solved it. From the first round that does not fit completely, each round has one column, stored as
+the macro score; by then, single questions would add little. A year of hourly rounds takes 35 kB per
+node. Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +23,8 @@ Singles = npt.NDArray[np.float32]
 def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return the first column of a round that is added to a stream, and the stream's new end.
 
-    `end` is the stream's number of columns so far. The round gets a column for each of its
-    `questions` if all of them fit into the first QUESTIONS columns, otherwise one.
+    The end of a stream is its number of columns. The round gets a column for each of its
+    `questions` if all of them fit into the first QUESTIONS columns, otherwise one column.
     """
     if end + questions <= QUESTIONS:
         return end, end + questions
@@ -40,7 +41,7 @@ def pack(bits: Bits) -> bytes:
 
 
 def unpack(packed: Sequence[bytes], count: int) -> Bits:
-    """Return the bits of rows that `pack` made, equally long, as an array [rows, count]."""
+    """Return bits [rows, count] from rows that `pack` made of `count` bits each."""
     if not packed:
         return np.zeros((0, count), dtype=bool)
     joined = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(packed), -1)
@@ -50,7 +51,7 @@ def unpack(packed: Sequence[bytes], count: int) -> Bits:
 def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
     """Return an array [rows, count] of stored rows of scores; shorter rows are padded with NaN.
 
-    The stored scores are float32, little-endian.
+    A stored row has at most `count` scores, as little-endian float32.
     """
     stacked = np.full((len(stored), count), np.nan, dtype=np.float32)
     for row, scores in zip(stacked, stored, strict=True):

@@ -1,8 +1,8 @@
 """Tasks: their identity, the allow-list of datasets, the verifier process, and a judge's quiz.
 
-`keyspace` decides which index a task gets, `allowlist` which datasets may be used, and `verifier`
-makes questions and scores answers (`pool` does so with several processes). `quiz` draws a round's
-questions from rules and a secret, and `cells` turns verdicts into a score.
+`keyspace` draws the indices of tasks, `allowlist` decides which datasets may be used, and
+`verifier` makes questions and scores answers (`pool` does so with several processes). `quiz` draws
+a round's questions from rules and a secret, and `cells` turns verdicts into a score.
 
 `pipe`, `step_board`, `process`, `keeper` and `batches` connect a verifier to `child`, the process
 that runs the generators; `gate` measures which datasets are allowed. `docs/tasks.md` is the

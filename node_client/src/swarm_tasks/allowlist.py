@@ -1,7 +1,7 @@
-"""Which datasets may be used, and with which configurations; no I/O but one package file.
+"""Which datasets may be used, and with which configurations; reads only `allowlist.json`.
 
-`allowlist.json` is written by `python -m swarm_tasks.gate`, which measures every generator of the
-installed reasoning-gym (`docs/tasks.md`). Only what it lists as allowed may be used.
+This file is written by `python -m swarm_tasks.gate`, which measures every dataset of the installed
+reasoning-gym (`docs/tasks.md`). Only datasets that it marks as allowed may be used.
 """
 
 import functools
@@ -26,7 +26,7 @@ def gate_result() -> GateResult:
 
 @functools.cache
 def allowed_datasets() -> Mapping[str, Measured]:
-    """Return every dataset that may be used, by name."""
+    """Return the `allowlist.json` entry of every dataset that may be used, by name."""
     return {name: line for name, line in gate_result().datasets.items() if line.allowed}
 
 
@@ -54,7 +54,7 @@ def check_config(dataset: str, config: Config) -> None:
 
 
 def is_allowed(dataset: str, config: Config) -> bool:
-    """Whether a dataset may be used with a configuration."""
+    """Return whether a dataset may be used with a configuration (`check_config`)."""
     try:
         check_config(dataset, config)
     except RefusedError:
@@ -74,8 +74,8 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    The question's hash must be in the training part too, but this is not checked here; callers that
-    generate the question again check it with `question_part`.
+    The question's hash must be in the training part of the keyspace too, but that needs the
+    question's text. Callers that generate the question check it with `question_part`.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG (not exactly the season's configuration),
     TASK_FOREIGN (another seed or generator) or TASK_INDEX (an index outside the training part).
@@ -102,7 +102,7 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
 
 
 def is_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> bool:
-    """Whether `check_training_spec` accepts a spec."""
+    """Return whether `check_training_spec` accepts a spec."""
     try:
         check_training_spec(spec, seed=seed, tasks=tasks)
     except RefusedError:
@@ -186,5 +186,5 @@ def _number(value: ConfigValue) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _check_encoded(dataset: str, config: bytes) -> None:
-    """Check a configuration in JSON. Cached, because many specs have the same configuration."""
+    """Call `check_config` with a configuration in JSON. Cached, because many specs share it."""
     check_config(dataset, msgspec.json.decode(config))

@@ -36,9 +36,9 @@ _STARTS = frozenset("*_sthmfcaSTHMFCA")
 
 
 class AnswerRules(StrEnum):
-    """The versions of the rules that find the answers in a completion (`list_answers`)."""
+    """The versions of the rules by which `list_answers` reads the answer in a completion."""
 
-    # The text between the last answer tags, unchanged.
+    # The text between the last answer tags, without outer spaces.
     EXACT = "answers-1"
     # Also that text without the wrappings that people and models put around answers, and tags in
     # any case.
@@ -60,10 +60,10 @@ def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
     """Return the readings of a completion's answer; an empty list if it has no pair of answer tags.
 
     The first reading is the text in the last pair (`find_answer`). With EXACT it is the only one.
-    Otherwise, if there is no pair in lower case, tags in any case count; and each further reading,
-    up to MAX_WRAPPINGS, is the previous one without its outermost wrapping, such as quotes or `**`.
-    The caller scores all readings, and the best score counts. A completion cannot get two different
-    answers scored, because all readings come from one text.
+    With UNWRAPPED, tags in any case count if there is no pair in lower case. Up to MAX_WRAPPINGS
+    further readings follow: each is the previous one without its outermost wrapping, such as quotes
+    or `**`. The caller scores all readings, and the best score counts. A completion cannot get two
+    different answers scored, because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:
@@ -93,7 +93,7 @@ def find_answer(text: str) -> str | None:
 
 
 def _find_in_any_case(text: str) -> str | None:
-    """Return the same as `find_answer`, but accept tags in upper and lower case."""
+    """Return the same as `find_answer`, but match tags in upper, lower or mixed case."""
     answer, begin = None, None
     for tag in _ANY_TAG.finditer(text):
         closes = bool(tag[1])
@@ -120,7 +120,10 @@ def _unwrap(answer: str) -> list[str]:
 
 
 def _strip_wrapping(answer: str) -> str:
-    """Return the answer without its outermost wrapping, or an empty text if it has no wrapping."""
+    """Return the answer without its outermost wrapping, or an empty text if it has no wrapping.
+
+    A wrapping is a lead-in such as "The answer is", a pair such as quotes, or a final full stop.
+    """
     if lead_in := _LEAD_IN.match(answer):
         return answer[lead_in.end() :]
     if answer.startswith(_FENCE) and answer.endswith(_FENCE):

@@ -4,8 +4,8 @@ A message is one JSON object whose `type` names its struct. A node's message has
 node chose; the reply repeats it as `reply_to`. A server message whose `reply_to` is null is a
 doorbell: it announces a change that can also be requested, because doorbells may be lost.
 
-The server refuses messages with unknown fields, so that mistakes are noticed; a client ignores
-such fields, so that a newer server can send more than it knows.
+The server refuses messages with unknown fields, so that mistakes are noticed. A client ignores
+unknown fields, so that a newer server can send fields that an older client does not know.
 """
 
 # Every public name of the four modules is one of this package too.

@@ -43,11 +43,11 @@ class Hardware(Struct, frozen=True, forbid_unknown_fields=True):
 class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
     """The first message of a connection: protocol and client version, and the node's model.
 
-    `parameters` is the number of the model's parameters, and `tokenizer` a fingerprint. `arm` is
-    the owner's wish; in a season that assigns arms by coin, the welcome has the assigned arm. A
-    `base` node answers the judge with an untrained model and never trains. `hardware` is shown on
-    the node's page; it is sent only if the owner chose to. `key` is the public key with which the
-    node's signatures of answers are checked.
+    `parameters` is the number of the model's parameters, and `tokenizer` a fingerprint of its
+    tokenizer. `arm` is the arm that the owner chose; in a season that assigns arms by coin, the
+    welcome has the assigned arm. A `base` node answers the judge with an untrained model and never
+    trains. `hardware` is shown on the node's page; it is sent only if the owner agreed. `key` is
+    the public key with which the node's signatures of answers are checked.
     """
 
     protocol: int
@@ -63,9 +63,9 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
 class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_defaults=True):
     """Publish rollouts of the latest step.
 
-    `informative` has the ids of the rollouts that have both right and wrong completions: these are
-    informative whatever reward their receiver trains with. Ids of rollouts that are not in the
-    message are ignored. Only servers whose welcome has `declarations` know the field.
+    `informative` has the ids of the rollouts that have both right and wrong completions. Ids of
+    rollouts that are not in the message are ignored. Only servers whose welcome sets `declarations`
+    accept this field.
     """
 
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
@@ -75,16 +75,20 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
     """Request `count` rollouts of other owners' nodes, drawn by the strategy `prefer`.
 
-    `any` draws uniformly. `informative` draws first from the rollouts that their senders declared
-    informative, uniformly, and then from the others until there are `count`. `by_node` draws an
-    owner first, each with the same probability, and then one of the rollouts of the owner's nodes;
-    a node without an owner counts as its own owner. `by_task` draws a dataset first, and then one
-    of its rollouts. The hand-out weights of nodes change these probabilities. `fresh` draws recent
-    rollouts with a higher probability. The season's `sampling` lists the allowed strategies. A
-    server whose season has no such field allows `any`, and `informative` if its welcome has
+    - `any` draws uniformly.
+    - `informative` draws uniformly from the rollouts that their senders declared informative, and
+      then from the others until there are `count`.
+    - `by_node` draws an owner uniformly, and then one of the rollouts of the owner's nodes. A node
+      without an owner counts as its own owner.
+    - `by_task` draws a dataset uniformly, and then one of its rollouts.
+    - `fresh` draws recent rollouts with a higher probability.
+
+    Rollouts of a node whose hand-out weight is `lowered` are drawn less often, and those of a node
+    whose weight is `withheld` never. The season's `sampling` lists the allowed strategies. A server
+    whose season has no such field allows `any`, and `informative` if its welcome sets
     `declarations`.
 
-    With `logprobs` the rollouts have their senders' log-probs, if the senders gave any.
+    If `logprobs` is true, rollouts come with their senders' log-probs, if the senders gave any.
     """
 
     count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
@@ -100,10 +104,11 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
     step. `external_dropped` counts the external rollouts that were not trained on, by reason; the
     client defines the reasons' codes.
 
-    `used` names the external rollouts that the node trained on and has not reported yet. Each of
-    them is credited once to the node that generated it, if it was delivered to the reporting node.
-    `reflection` has, for each pattern (recheck, hesitation, exploration), the share of the step's
-    own completions that show it. Only servers whose welcome has `provenance` know these two fields.
+    `used` names the external rollouts that the node trained on and has not reported yet. A rollout
+    is credited at most once to the node that generated it, and only if it was delivered to the
+    reporting node. `reflection` has, for each pattern (recheck, hesitation, exploration), the share
+    of the step's own completions that show it. Only servers whose welcome sets `provenance` accept
+    `used` and `reflection`.
     """
 
     step: Count
@@ -123,9 +128,9 @@ class RequestRound(NodeMessage, frozen=True, tag="round.request"):
 
 
 class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
-    """Request the questions of a round, and a seat in it if the node has none.
+    """Request the questions of a round, and a place in the round if the node has none.
 
-    Unless the request is refused, an unanswered question counts as wrong from then on.
+    Unless the request is refused, each question that the node does not answer counts as wrong.
     """
 
     round: Count
@@ -136,7 +141,7 @@ class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     `signature` is valid under the `key` of the node's hello, over the bytes that
     `swarm_record.answers.encode_signed_answer` returns. Only servers whose welcome has a `chain`
-    know this field.
+    accept this field.
     """
 
     question: Id
@@ -146,7 +151,7 @@ class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class SubmitAnswers(NodeMessage, frozen=True, tag="answers.submit"):
-    """Submit answers. The first answer to a question counts; later ones change nothing."""
+    """Submit answers. The first stored answer to a question counts; later ones change nothing."""
 
     round: Count
     answers: Annotated[list[AnswerText], Meta(min_length=1, max_length=MAX_ANSWERS)]

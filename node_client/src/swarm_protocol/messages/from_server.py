@@ -29,13 +29,13 @@ class SeasonInfo(Struct, frozen=True):
     """The rules of a season.
 
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
-    `max_new_tokens` and `temperature` (0 means greedy) are for generating answers to the judge.
+    `max_new_tokens` and `temperature` (0 means greedy) apply to answers to the judge's questions.
     `assignment` says who decides a node's arm: its owner (`choice`), or the judge (`coin`).
     `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes publish rollouts, though they receive none.
     `system_prompt` is given to models with every question, in training and by the judge.
     `answers` names the rules by which answers are read (`swarm_tasks.answers`).
-    `sampling` has the allowed strategies of RequestRollouts; it is empty from older servers.
+    `sampling` lists the allowed values of RequestRollouts' `prefer`; older servers do not send it.
     """
 
     name: str
@@ -57,11 +57,11 @@ class SeasonInfo(Struct, frozen=True):
 
 
 class RoundInfo(Struct, frozen=True):
-    """A judge round, without anything that is sealed. Times are ISO 8601 in UTC.
+    """A judge round, without its sealed questions and secret. Times are ISO 8601 in UTC.
 
     `questions` is the number of questions. `commitment` is the hash of the secret and the rules
-    that determine them (`swarm_tasks.quiz`). A node that records the commitment can check, once the
-    round has closed, that the questions were not replaced.
+    from which the questions are drawn (`swarm_tasks.quiz`). A node that records the commitment can
+    check, once the round has closed, that the questions were not replaced.
     """
 
     number: int
@@ -85,9 +85,9 @@ class Restored(Struct, frozen=True):
 class ChainHead(Struct, frozen=True):
     """The newest link of the site's chain (`swarm_record.chain`): its number and its hash.
 
-    `signature` is the site's signature of both, and `key` the site's public key. `restored` is the
-    latest restored backup, null without one: rounds after that backup were undone, and their
-    numbers are used again.
+    `signature` is the site's signature of both, and `key` the site's public key. `restored`
+    describes the last restore of a backup, and is null if there was none. The rounds after that
+    backup were lost, and their numbers are used again.
     """
 
     sequence: int
@@ -102,8 +102,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
 
     `server` is the site's name, `node` the node's name, and `now` the server's time. `arm` is the
     node's arm in the season, as its owner chose it or the coin assigned it. `season` is null if
-    none is running, and `round` if there is no current round. If this client will be refused soon,
-    `upgrade` is the oldest client version that will not; otherwise it is null.
+    none is running, and `round` if there is no current round. If the server will soon refuse this
+    client's version, `upgrade` is the oldest version that it will still accept, otherwise null.
 
     The server refuses messages with fields that it does not know. If `logprobs` is true, it knows
     the fields `logprobs` and `logprob`; if `provenance` is true, `used` and `reflection` of
@@ -142,10 +142,10 @@ class Rejected(Struct, frozen=True):
 
 
 class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
-    """What became of published rollouts.
+    """The reply to published rollouts.
 
-    `accepted` is how many the pool accepted, or already had under the same id. `rejected` has the
-    rest, such as copies of other rollouts in the pool.
+    `accepted` is the number of rollouts that the pool accepted or already had under the same id.
+    `rejected` lists all others, such as copies of other rollouts in the pool.
     """
 
     accepted: int
@@ -153,21 +153,21 @@ class RolloutsPublished(ServerMessage, frozen=True, tag="rollouts.published"):
 
 
 class RolloutsSampled(ServerMessage, frozen=True, tag="rollouts.sampled"):
-    """Rollouts of other owners' nodes.
+    """The reply to a request for rollouts: rollouts of other owners' nodes.
 
-    There are fewer than requested if the pool has too few that may be handed out and that this node
-    did not get before, or if more do not fit into a frame.
+    Rollouts that this node received before, or that must not be handed out, are left out. There may
+    be fewer than requested, because the pool has no more or because a frame holds no more.
     """
 
     rollouts: list[ExternalRollout]
 
 
 class TrainingReported(ServerMessage, frozen=True, tag="training.reported"):
-    """The report was stored."""
+    """The reply to a training report: it was stored."""
 
 
 class SeasonState(ServerMessage, frozen=True, tag="season.state"):
-    """Doorbell: the season's rules changed, or a season began or ended.
+    """An unrequested message (a doorbell): the season's rules changed, or a season began or ended.
 
     `season` is null if none is running now.
     """
@@ -176,10 +176,10 @@ class SeasonState(ServerMessage, frozen=True, tag="season.state"):
 
 
 class RoundState(ServerMessage, frozen=True, tag="round.state"):
-    """The current round: a reply, or a doorbell after a round has changed.
+    """The current round: a reply, or an unrequested message (a doorbell) after a round has changed.
 
-    If there is no current round, `round` is null in a reply, and in a doorbell the round that
-    changed. `now` is the server's time. Only a doorbell has the newest link of the chain.
+    If there is no current round, a reply has null as `round`, and a doorbell has the round that
+    changed. `now` is the server's time. `chain`, the chain's newest link, is null in a reply.
     """
 
     round: RoundInfo | None
@@ -234,11 +234,11 @@ class SignedReceipt(Struct, frozen=True):
 
 
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
-    """The reply to submitted answers, which are listed by their questions' ids.
+    """The reply to submitted answers; each answer is named by its question's id.
 
-    `accepted` ones are stored durably. `duplicate` ones are not stored, because the question
-    already has an answer of this node. `receipt` confirms the answers that are stored with the
-    signature submitted now; null if there are none.
+    Answers in `accepted` are stored durably. Those in `duplicate` are not stored, because this
+    node's answer to the question was stored before. `receipt` covers the submitted answers that are
+    stored with the submitted signature; it is null if there are none.
     """
 
     round: int
@@ -253,13 +253,14 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 
     `rank` is the best and the worst rank: nodes that cannot be distinguished share ranks. It is
     null if the node is not ranked; `remark` then says why. `score` and its 95 % `interval` are
-    fractions, over `n` questions in `rounds` rounds. Before the first scored round the rank and
-    these two are null, and `remark` is empty.
+    fractions, from `n` questions in `rounds` rounds. Before the node's first scored round, `rank`,
+    `score` and `interval` are null, and `remark` is empty.
 
-    `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
-    accepted in the season, `delivered_to_others` how often one was delivered to another node, and
-    `used_by_others` how often another node trained on one. `hand_out` is the hand-out weight of its
-    rollouts: `full`, `lowered` or `withheld`. A figure that the server does not give is null.
+    `ranked` is the number of nodes with a rank. `published` counts this node's rollouts that the
+    pool accepted in the season, `delivered_to_others` how often one was delivered to another node,
+    and `used_by_others` how often another node trained on one (`docs/protocol.md` has the limits of
+    this count). `hand_out` is `full`, `lowered` or `withheld`: this node's rollouts are handed out
+    normally, less often, or not at all. Each of these five is null if the server does not send it.
     """
 
     node: str
@@ -280,10 +281,10 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
 class Refused(ServerMessage, frozen=True, tag="error"):
     """A request or the connection was refused.
 
-    `reply_to` is null if it was the connection, or if the request's id could not be read. If the
-    refusal is `fatal`, the server closes the connection permanently. If `code` is one of
-    `errors.RETURN_CODES`, it closes the connection, and the node returns later. `retry_after` is
-    the wait in seconds that the server asks for.
+    `reply_to` is null if the connection was refused, or if the request's id could not be read. If
+    `fatal` is true, the server closes the connection and the node does not connect again. If `code`
+    is one of `errors.RETURN_CODES`, the server closes the connection and the node connects again
+    later. `retry_after` is the wait in seconds that the server asks for, null if it asks for none.
     """
 
     code: str

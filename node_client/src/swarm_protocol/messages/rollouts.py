@@ -19,7 +19,7 @@ from swarm_protocol.messages.fields import (
 
 
 class TaskSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of one verifiable question, from which question and answer can be generated again.
+    """The identity of a task, from which its question and right answer can be generated again.
 
     `index` is drawn by a keyed hash (`swarm_tasks.keyspace`). `generator` is the library and
     version for which the spec is valid, such as `reasoning-gym 0.1.25`.
@@ -37,10 +37,10 @@ class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """One text that a model generated, without its end-of-sequence token.
 
     If `finish_reason` is `stop`, the receiver appends the end-of-sequence token of its own model.
-    `logprobs` has the log-prob of each token, the end-of-sequence token included, in the
-    distribution that it was sampled from (with the sender's temperature and top_p), as
-    `swarm_protocol.logprobs` encodes them. If they take too much space, `logprob` is their sum
-    instead.
+    `logprobs` has the log-prob of each token, including the end-of-sequence token, encoded by
+    `swarm_protocol.logprobs`. Each is the log-prob under the distribution from which the token was
+    sampled, that is, with the sender's temperature and top_p. If the list is too large, `logprob`
+    is sent instead: the sum of the log-probs.
     """
 
     text: CompletionText
@@ -50,10 +50,10 @@ class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True):
-    """One question's spec and all completions that a node generated for it (a group).
+    """A task spec and all completions that a node generated for its question (a group).
 
-    It has no question, no right answer and no reward: the receiver generates or computes them.
-    `model`, `step` and `tokenizer` identify the policy that generated it.
+    The receiver generates the question and the right answer from the spec, and computes the
+    rewards. `model`, `step` and `tokenizer` identify the policy that generated the completions.
     """
 
     id: Id
