@@ -224,7 +224,8 @@ def _add_up(
     """Return sums over the matrix columns in `span`, for all pairs of nodes in a tile.
 
     A pair is a node in `rows` and a node in `columns`. `values` and `present` have a row per node.
-    `present` is 1 where a matrix column counts for the node, otherwise 0, and there `values` is 0.
+    `present` is 1 where a matrix column counts for the node, otherwise 0; where it is 0, `values`
+    must be 0 too.
     """
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
