@@ -1,4 +1,4 @@
-"""Celery tasks of the pages."""
+"""Celery tasks of the dashboard."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -9,10 +9,10 @@ from swarm_web.board.pace import sample_totals
 
 @shared_task
 def sample_pace() -> None:
-    """Store a sample of the shown season's numbers of rollouts delivered and trained on.
+    """Store a sample: the totals of rollouts delivered and used in the season that pages show.
 
-    The home page's rates follow from two samples (`board.pace`). Does nothing before the first
-    season.
+    The home page computes its rates from two samples (`board.pace`). Does nothing before the
+    first season.
     """
     season = shown_season()
     if season is not None:

@@ -2,7 +2,7 @@
 
 Each proxy in front of the site appends the address of its client to X-Forwarded-For. So with N
 proxies (setting TRUSTED_PROXIES) the visitor's address is the Nth from the right; the visitor may
-have forged the addresses to its left. If the setting is 0 the header is ignored, and the
+have forged the addresses to its left. If the setting is 0 or the header is missing, the
 connection's address is used.
 """
 
@@ -17,16 +17,16 @@ _IPV6_PREFIX = 64
 
 
 def network_of_request(request: HttpRequest) -> str:
-    """Return the network (see `name_network`) that a Django request is counted under."""
+    """Return the network of a Django request's client (see `name_network`)."""
     read_header = request.META.get
     peer, forwarded = read_header("REMOTE_ADDR", ""), read_header("HTTP_X_FORWARDED_FOR", "")
     return name_network(_find_address(peer, forwarded))
 
 
 def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return the network (see `name_network`) that an ASGI connection is counted under.
+    """Return the network of an ASGI connection's client (see `name_network`).
 
-    `client` and `headers` are values of its scope.
+    `client` and `headers` are taken from the connection's scope.
     """
     forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
     return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
@@ -47,9 +47,10 @@ def _strip_port(address: str) -> str:
 
 
 def name_network(address: str) -> str:
-    """Return the network that an address is counted under: an IPv4 address, or an IPv6 /64.
+    """Return the network whose requests are counted together: an IPv4 address or an IPv6 /64.
 
-    Text that is not an address is returned as it is, at most 64 characters of it.
+    For an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) this is the IPv4 address. If `address` is
+    not an IP address, its first 64 characters are returned.
     """
     try:
         parsed = ip_address(address)

@@ -1,9 +1,9 @@
-"""ASGI middleware that refuses request bodies that are too large, while they arrive.
+"""ASGI middleware that refuses a request body that is too large before all of it has arrived.
 
-Django stores the whole body before it handles the request, so its own limits apply too late. This
-middleware refuses a body with a declared length before it is read, and a body in chunks (RFC 9112,
-7.1) as soon as too many bytes have arrived. The server discards the rest of the body, so that the
-client can read the response.
+Django stores the whole body before it handles the request, so its own limits apply too late. If the
+declared length is too large, this middleware refuses the body before it is read. It refuses a body
+in chunks (RFC 9112, 7.1) as soon as too many bytes have arrived. The server discards the rest of
+the body, so that the client can read the response.
 """
 
 import json
@@ -14,7 +14,7 @@ from swarm_web.edge.page_cache import Application, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """Answer 413 to requests whose body has more than `max_bytes`; pass all others on."""
+    """ASGI middleware that answers 413 to a request whose body has more than `max_bytes` bytes."""
 
     def __init__(self, application: Application, *, max_bytes: int) -> None:
         self._application, self._max_bytes = application, max_bytes

@@ -1,8 +1,8 @@
-"""A short-lived cache in each process, for data that all visitors share, and the site's state.
+"""A short-lived cache in each process, for data that all visitors share.
 
-The state is an opaque token (`dashboard.reports.home.read_state`) that changes when pages must
-show something new. Pages and live messages contain it. It is part of each cache key, so a page
-with a new token contains nothing that was cached under an older one.
+Each cache key contains the token of the site's state, an opaque text that changes when pages must
+show something new (`dashboard.reports.home.read_state`). Pages and live messages contain the token
+too. So a page with a new token contains nothing that was cached before the token changed.
 """
 
 import hashlib
@@ -20,8 +20,7 @@ T = TypeVar("T")
 class SiteState:
     """The token of the site's state as this process last read it; empty before the first reading.
 
-    `clock` returns seconds. The argument `read` of the methods is the function that reads the
-    token.
+    `clock` returns seconds. Methods take a function `read` that reads the current token.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,7 +31,7 @@ class SiteState:
         self._lock = threading.Lock()
 
     def renew(self, read: Callable[[], str]) -> str:
-        """Read the site's state now, keep it in `token`, and return it."""
+        """Read the token now, store it in `token`, and return it."""
         with self._lock:
             begun_at = self._clock()
             self.token = read()
@@ -43,7 +42,7 @@ class SiteState:
         """Return the token; read it first if the last reading is at least `max_age_s` old.
 
         While another thread reads, return the last token without waiting. A page with an old
-        token does no harm: its browser fetches it once more.
+        token does no harm: the visitor's browser fetches the page again.
         """
         is_old = self._clock() - self._read_at >= max_age_s
         return self.token if not is_old or self._lock.locked() else self.renew(read)
@@ -56,9 +55,8 @@ def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return the cached value of a key; if there is none, call `make` and cache its result.
 
     A value is kept for PAGE_CACHE_SECONDS, or until this process reads a new state of the site. The
-    key may be any text. Use this only for pages and the API, which may be that old
-    (`edge.page_cache`). Never use it for what the live socket sends: no later message would correct
-    an old value.
+    key may be any text. Use this only for pages and the API, whose data may be that old. Never use
+    it for what the live socket sends: no later message would correct an old value.
     """
     digest = hashlib.sha256(f"{site_state.token}:{key}".encode()).hexdigest()
     return cast(

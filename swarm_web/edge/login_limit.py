@@ -35,9 +35,10 @@ Login = Callable[[HttpRequest], HttpResponseBase]
 
 
 def limit_logins(login: Login) -> Login:
-    """Wrap a login view: refuse a POST that exceeds a limit, without calling the view.
+    """Wrap a login view: refuse a POST that exceeds MAX_PER_ADDRESS or MAX_PER_NAME.
 
-    An attempt after which the view redirects (302) is not counted: its password was right.
+    The view is not called for a refused POST. If it redirects (302), the password was right and the
+    attempt is not counted.
     """
 
     @wraps(login)
@@ -75,9 +76,10 @@ def limit_challenges(view: Login) -> Login:
 
 
 def read_name(name: str) -> str:
-    """Return a user name or e-mail address in a form that is equal for all that find one account.
+    """Return a user name or e-mail address in the form under which its attempts are counted.
 
-    Unicode normalisation is left out for names longer than the form accepts: with many combining
+    All spellings of a name that log in to the same account have the same form. Unicode
+    normalisation is left out for names longer than the login form accepts: with many combining
     marks it takes quadratic time and blocks the whole process.
     """
     return (UsernameField(max_length=MAX_NAME_LENGTH).to_python(name) or "").casefold()
@@ -96,7 +98,8 @@ def _count(key: str, *, limit: int) -> None:
 def _uncount(*keys: str) -> None:
     """Subtract one attempt from each count; earlier attempts still count.
 
-    If all were cleared, logging in to one's own account would allow more guesses for another.
+    If a count were reset instead, an attacker could log in to their own account to get more
+    guesses for another one.
     """
     try:
         with sync_redis().pipeline() as pipeline:

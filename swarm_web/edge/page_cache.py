@@ -86,7 +86,7 @@ class Page:
 
 
 class PageCache:
-    """The cache of one process and event loop; concurrent requests for a page share one rendering.
+    """The page cache of one event loop; concurrent requests for a page share one rendering.
 
     `seconds` is the age at which a page is rendered again (PAGE_CACHE_SECONDS); with 0 nothing is
     cached. `clock` returns seconds.
@@ -189,7 +189,10 @@ class PageCache:
         return page
 
     def _keep(self, key: Key, page: Page) -> None:
-        """Store a page as the newest; remove expired ones, and the oldest beyond _MOST_PAGES."""
+        """Store a page unless it has expired; then remove expired pages.
+
+        If more than _MOST_PAGES remain, remove the oldest of them.
+        """
         self._pages.pop(key, None)
         if self._age(page) >= 2 * self._seconds:
             return
@@ -204,8 +207,8 @@ class PageCache:
 class _Recorder:
     """Records a response that may be cached; forwards any other to `send` as it arrives.
 
-    When the response begins, which is when the view has returned, `on_start` is called with
-    `is_kept`: whether the response is recorded.
+    When the response begins (the view has then returned), `on_start` is called with `is_kept`:
+    whether the response is recorded.
     """
 
     def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:

@@ -1,7 +1,7 @@
-"""Django's default cache, kept in Redis for all processes; without Redis it appears empty.
+"""Django's default cache, stored in Redis for all processes; it appears empty without Redis.
 
-allauth counts requests in this cache to limit them. So without Redis no request is refused, as in
-`edge.login_limit`.
+allauth counts requests in this cache for its rate limits. While Redis is unavailable these limits
+refuse no request, and neither do those of `edge.login_limit`.
 """
 
 import logging

@@ -1,9 +1,9 @@
-"""Decides which handshakes to accept: none during a shutdown, and no more than can be served.
+"""Limits on handshakes: none is accepted during a shutdown or maintenance, or if too many wait.
 
-The decision needs no database. A token that was accepted recently is *known* to this process.
-Handshakes with a known token are limited by their number. All other handshakes are limited by the
-wrong tokens that came from their network. So wrong tokens do not block a known node in the same
-network.
+The decision needs no database. A token that was accepted recently is *known* to this process. For
+each known token, the number of handshakes is limited. Handshakes with other tokens, or without one,
+are refused if their network sent too many wrong or missing tokens. So wrong tokens do not block a
+known node in the same network.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ FLOOD_WAIT_S = 30.0
 
 @dataclass(frozen=True)
 class Closure:
-    """Why all handshakes are refused.
+    """The reply to every handshake while all are refused: error code, message and retry time.
 
-    Nodes retry after `wait_s` / 2 to `wait_s` seconds; if `wait_s` is 0, each gets its own
-    time from `staggering.Slots`.
+    A node should retry after a random time between `wait_s` / 2 and `wait_s` seconds. If `wait_s`
+    is 0, `staggering.Slots` assigns each node its own retry time.
     """
 
     code: ErrorCode
@@ -50,11 +50,10 @@ class Admission:
         self.closure: Closure | None = None
 
     def check(self, token: str | None, network: str) -> bool:
-        """Return whether the token is known; if it is, count a handshake for it.
+        """Return whether this process accepted the token recently; if so, count this handshake.
 
-        A token is known if this process accepted it recently. Raises RefusedError, with
-        `retry_after`, if the handshake has to wait. `network` is the network of the client's
-        address (`swarm_web.edge.addresses`).
+        Raises RefusedError, with `retry_after`, if the handshake has to wait. `network` is the
+        network of the client's address (`swarm_web.edge.addresses`).
         """
         now = monotonic()
         if self.closure is not None:
@@ -136,5 +135,5 @@ def _hash_token(token: str) -> bytes:
 
 @one_per_loop
 def admission() -> Admission:
-    """Return the running event loop's admission."""
+    """Return the `Admission` of the running event loop."""
     return Admission(shared_state())

@@ -1,7 +1,7 @@
-"""Decodes a frame, calls its handler, and returns the reply or an error frame.
+"""Answers a frame from a node: decodes it, calls its handler, and returns the reply or refusal.
 
-This is the only place where errors become error frames, so all refusals have the same form and are
-counted once.
+All errors in answering a frame become refusals here, so they have the same form and are counted
+once.
 """
 
 import logging
@@ -57,14 +57,14 @@ _BUSY_RETRY_S = 4.0
 
 
 class _AccountLimitError(RefusedError):
-    """The nodes of an account together send too much: no evidence against any single node."""
+    """Refusal because all nodes of an account together send too much; not evidence of conduct."""
 
 
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
-    """Decode a frame, have it handled, and return the reply: a refusal if that fails.
+    """Decode a frame, call its handler, and return the reply, or a refusal if either fails.
 
-    If `wait.seconds` is not 0, the frame exceeds the rate limit and is refused. Refusals that the
-    node causes are recorded for it.
+    If `wait.seconds` is not 0, the frame exceeds the rate limit and is refused. A refusal is
+    recorded for the node, unless its cause is an unavailable store or a bug.
     """
     request_id: str | None = None
     try:
@@ -92,7 +92,7 @@ async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerM
 
 
 def _decode(frame: str | bytes) -> NodeMessage:
-    """Decode a text frame. Raises UndecodableError, also for a binary frame: these are reserved."""
+    """Decode a text frame. Raises UndecodableError if it is invalid, and for any binary frame."""
     if isinstance(frame, bytes):
         raise UndecodableError(ErrorCode.PROTOCOL_NOT_JSON, "a binary frame")
     return decode_from_node(frame)
@@ -122,8 +122,8 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
     """Record a refusal for the node's page and, if it is evidence of conduct, count it as such.
 
-    It is evidence if it happens during a season, its code is evidence (`Hub.count_refusal`), and
-    its reason is not the limit of the whole account.
+    A refusal is evidence if the node has joined a season, the refusal's code is one that
+    `Hub.count_refusal` counts, and the exceeded limit is not that of the whole account.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)

@@ -1,4 +1,4 @@
-"""The arm of a connected node, read from the judge once per connection and season."""
+"""The arm of a connected node, requested from the judge once per connection and season."""
 
 from channels.db import database_sync_to_async
 
@@ -20,7 +20,7 @@ async def assign_arm(session: Session, season: Season) -> str:
 
 
 def _enrol(session: Session, season: Season) -> None:
-    """Enrol the node, and store the arm in `Node.arm`, which pages read."""
+    """Record the node's arm in the season, and copy it to `Node.arm`, which pages read."""
     arm = enrol(session.node, season, preferred=session.preferred_arm)
     if session.node.arm != arm:
         session.node.arm = arm

@@ -1,4 +1,4 @@
-"""Batches work of many connections: items that arrive during one batch form the next one."""
+"""Batches the work of many connections: items that arrive during one batch form the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,13 +14,14 @@ MAX_BATCH = 128
 
 
 class Batcher(Generic[Item, Result]):
-    """Collects items while `work` processes a batch, and passes them on in the batches after it.
+    """Collects the items that arrive while `work` processes a batch, and makes new batches of them.
 
-    This is group commit, as in Postgres: a single node does not wait for others, and the items of a
-    thousand nodes at once share a few transactions. `work` returns a result or an exception for
-    each item, in order. If `work` raises, it must have had no effect: the batch is repeated item by
-    item, so that a bad item fails alone. But if a store is unavailable, all items of the batch
-    fail. A batch has at most MAX_BATCH items. Use one batcher per event loop.
+    This is group commit, as in Postgres: an item that arrives alone is processed at once, and a
+    thousand items that arrive together share a few transactions. `work` returns a result or an
+    exception for each item, in order. If `work` raises, it must have had no effect: each item is
+    then processed in a batch of its own, so that only the bad item fails. But if a store is
+    unavailable, all items of the batch fail. A batch has at most MAX_BATCH items. Use one batcher
+    per event loop.
     """
 
     def __init__(
@@ -35,9 +36,9 @@ class Batcher(Generic[Item, Result]):
         return len(self._waiting)
 
     async def do(self, item: Item) -> Result:
-        """Have the item processed in a batch, and return its result.
+        """Wait until a batch with the item is processed, and return the item's result.
 
-        Raises the exception that `work` returned for the item, or raised.
+        Raises the exception that `work` returned or raised for the item.
         """
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, result))

@@ -1,4 +1,4 @@
-"""Caches database values that many messages need, and reloads them every few seconds."""
+"""A cache of database values that many messages need; each value expires after some seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,10 +22,10 @@ class _CachedValue(NamedTuple, Generic[Value]):
 
 
 class Cached(Generic[Value]):
-    """A value of one event loop, loaded by `load` in a thread and cached for `max_age_s` seconds.
+    """A value that `load` reads in a thread and that one event loop caches for `max_age_s` seconds.
 
-    Callers that arrive during a load share it. While the database is unavailable the last value
-    remains valid, unless it was dropped.
+    Concurrent callers share one load. While the database is unavailable they get the last value,
+    unless it was dropped.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
@@ -59,7 +59,7 @@ class Cached(Generic[Value]):
     def drop(self) -> None:
         """Discard the value, and do not cache the result of a load in progress.
 
-        This result may already be outdated; only callers that wait for it still get it.
+        Callers that already wait for this load get its result, which may be outdated.
         """
         self._cached = self._loading = None
 

@@ -1,9 +1,9 @@
 """The node socket as an ASGI application.
 
-It runs on uvicorn without a Channels consumer, because a consumer's dispatch takes as long as all
-other work on a message. uvicorn pings each socket and closes sockets that do not answer. uvicorn
-reads the next message of a socket only when this application asks for it, usually after the last
-message is answered (`inbox`).
+It runs on uvicorn without a Channels consumer, because a consumer would double the time that a
+message takes. uvicorn pings each socket and closes sockets that do not answer. uvicorn reads the
+next message of a socket only when this application asks for it, usually after it has answered the
+previous message (`inbox`).
 """
 
 import asyncio
@@ -49,8 +49,8 @@ class Connection:
     """One node's connection.
 
     Messages are handled one after another, so a slow handler delays only its own node. `suspend` is
-    called for a node that floods the site: it must refuse the node for a while, and return for how
-    many seconds.
+    called if the node floods the site: it must refuse the node's handshakes for a while, and return
+    for how many seconds.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Connection:
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def _send_frame(self, frame: str, *, last: bool = False) -> None:
-        """Send a frame, unless the connection was closed; after a `last` one no frame is sent."""
+        """Send a frame unless the connection is closed. With `last`, no later frame is sent."""
         if self._closed:
             return
         self._closed = last
@@ -159,7 +159,10 @@ class Connection:
     # ---- the hello
 
     def _await_hello(self) -> None:
-        """Start the timer that closes the connection if no hello comes within HELLO_TIMEOUT_S."""
+        """Start the timer that closes the connection if no hello is accepted in HELLO_TIMEOUT_S.
+
+        If a message is being answered when the time is over, the timer starts again.
+        """
         loop = asyncio.get_running_loop()
         self._hello_deadline = loop.call_later(HELLO_TIMEOUT_S, self._end_without_hello)
 
@@ -175,9 +178,9 @@ class Connection:
     # ---- called by the roster
 
     def ring(self, payload: str) -> None:
-        """Send a doorbell soon, but after the welcome.
+        """Send a doorbell (a message that the node did not request) soon, but after the welcome.
 
-        If _MAX_DOORBELLS are waiting, the oldest is dropped.
+        If _MAX_DOORBELLS are already waiting, the oldest is dropped.
         """
         if len(self._doorbells) == _MAX_DOORBELLS:
             del self._doorbells[0]
@@ -196,7 +199,7 @@ class Connection:
         self._sending = None
 
     def end(self, code: ErrorCode, message: str) -> None:
-        """Leave the pool, and start to send the node a refusal that closes the connection."""
+        """Leave the relay's pool, and start to send the node a refusal that ends the connection."""
         # Before the connection is closed: the one that replaces it may ask for the rollouts that
         # the node was given.
         self.session.leave_pool()
@@ -220,8 +223,8 @@ class Connection:
     def read_ahead(self) -> None:
         """If a message is still being answered, start to read the messages after it.
 
-        If more than `inbox.MAX_AHEAD` of them wait, the socket is closed, because the node sends
-        without reading.
+        If more than `inbox.MAX_AHEAD` messages wait, the socket is closed, because the node sends
+        without reading replies.
         """
         if self._answering and not self._closed:
             self._inbox.read_ahead(self._drop_unread)
@@ -231,7 +234,7 @@ class Connection:
         self._drop("stalled")
 
     def _drop_unread(self) -> None:
-        """Close the socket, because the node sends without reading; record that as evidence."""
+        """Close the socket, because the node reads no replies; record this as a refusal."""
         reason = "too many messages, and replies are not read"
         record_node_refusal(self.session, RefusedError(ErrorCode.RATE_FLOOD, reason))
         self._drop("unread")

@@ -1,4 +1,4 @@
-"""The list of rounds of one season or of all: turnout, spread of scores, and phase."""
+"""The list of rounds of one season or of all, with phase, turnout and spread of scores."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,8 +42,8 @@ class RoundsReport:
 
     `season` is the requested season, None for all seasons; `shown` is the season whose rules the
     page shows. `seasons` are the latest seasons, to choose from. `newer` and `older` are the values
-    of the parameter `before` for the neighbouring pages: None if there is no such page, and 0 if it
-    is the newest page, which needs no parameter.
+    of the parameter `before` for the neighbouring pages, None if there is no such page. `newer` is
+    0 if the neighbouring page is the newest one, which needs no parameter.
     """
 
     season: Season | None
@@ -74,9 +74,9 @@ def read_cursor(text: str | None) -> int | None:
 
 
 def read_season(name: str | None) -> Season | None:
-    """Return the started season of this name; None, for all seasons, if the name is empty.
+    """Return the started season with this name, or None (all seasons) if the name is empty.
 
-    Raises RequestError if there is no such season.
+    Raises RequestError if no started season has the name.
     """
     if not name:
         return None
@@ -151,6 +151,10 @@ def _make_spread(judge_round: Round) -> RoundSpread | None:
 
 
 def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
-    """Return `before` for the next newer page: 0 if that is the newest, None if there is none."""
+    """Return the parameter `before` of the next newer page, None if there is no newer page.
+
+    The result is 0 if the next newer page is the newest one. `after` is the key after which the
+    current page begins.
+    """
     newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
     return None if newer is None else next(iter(newer), 0)

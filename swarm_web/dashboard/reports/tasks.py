@@ -1,7 +1,8 @@
 """The datasets of a season: an example, levels, pass rates, and the share of informative rollouts.
 
-Pass rates come from the summaries of closed rounds. Only questions of closed rounds are shown.
-Everything is limited to the season's last rounds and the archive's newest rollouts.
+Here a rollout is informative if it has both right and wrong completions. Pass rates come from the
+summaries of closed rounds, and only questions of closed rounds are shown. All data are from the
+season's last rounds and its newest archived rollouts.
 """
 
 from collections import defaultdict
@@ -34,7 +35,7 @@ NAMED_QUESTIONS = 5
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of `n` answers or rollouts, in [0, 1], with its 95 % interval."""
+    """A share of `n` answers or of `n` rollouts, in [0, 1], with its 95 % interval."""
 
     share: float
     interval: tuple[float, float]
@@ -45,7 +46,7 @@ class Rate:
 class AskedQuestion:
     """A question of a closed round.
 
-    It counts for `counted` nodes, at least one, and `solved` of these nodes solved it.
+    It counts in the scores of `counted` nodes (at least one), of which `solved` solved it.
     """
 
     prompt: str
@@ -55,7 +56,7 @@ class AskedQuestion:
 
     @property
     def share(self) -> float:
-        """The share of the `counted` nodes that solved the question, in [0, 1]."""
+        """The share `solved` / `counted` of nodes that solved the question, in [0, 1]."""
         return self.solved / self.counted
 
 
@@ -63,13 +64,13 @@ class AskedQuestion:
 class TaskLine:
     """One dataset of the season.
 
-    `weight` is its share of the season's questions, in [0, 1]. `rungs` are the levels on which
-    nodes may train, None if the dataset is not on the allow-list; `rungs.home` is the index of the
-    season's own level. `example` is the dataset's newest question in the last LATEST_ROUNDS closed
-    rounds, empty if there is none. `rates` are the shares of right answers in these rounds, by arm;
-    arms without answers are left out. `informative` is the share of the dataset's rollouts that
-    have both right and wrong completions, among the LATEST_ROLLOUTS newest rollouts of the season
-    that are archived and verified; None if none of these is of the dataset.
+    `weight` is its share of the season's questions, in [0, 1]. `rungs` are the difficulty levels on
+    which nodes may train, None if the dataset is not on the allow-list; `rungs.home` is the index
+    of the level that the season uses. `example` is the dataset's newest question in the last
+    LATEST_ROUNDS closed rounds, empty if there is none. `rates` are the shares of right answers in
+    these rounds, by arm; arms without answers are left out. `informative` is the share of the
+    dataset's rollouts that have both right and wrong completions, among the LATEST_ROLLOUTS newest
+    rollouts of the season that are archived and verified; None if the dataset has none among these.
     """
 
     dataset: str
@@ -82,7 +83,7 @@ class TaskLine:
 
     @property
     def config(self) -> dict[str, ConfigValue]:
-        """The season's settings of the dataset; all others have the generator's defaults."""
+        """The dataset's settings in the season; any other setting has the generator's default."""
         return self.choice.config
 
     @property
@@ -92,12 +93,12 @@ class TaskLine:
 
     @property
     def level(self) -> int:
-        """The season's level, from 1, the easiest."""
+        """The difficulty level that the season uses, counted from 1, the easiest."""
         return self.rungs.home + 1 if self.rungs else 1
 
     @property
     def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
-        """The settings of each rung as (name, value) pairs, easiest first; empty without rungs."""
+        """Each level's settings as (name, value) pairs, easiest first; empty without `rungs`."""
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 
     @property
@@ -176,20 +177,20 @@ def load_task(dataset: str) -> TaskReport:
 
 
 def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
-    """Return the summaries of the season's last closed rounds, newest first."""
+    """Return the summaries of the season's last `rounds` closed rounds, newest first."""
     closed = RoundSummary.objects.filter(round__season=season, round__phase=Round.Phase.CLOSED)
     return list(closed.select_related("round").order_by("-round__number")[:rounds])
 
 
 def _read_examples(summaries: Sequence[RoundSummary]) -> dict[str, str]:
-    """Return the newest question of each dataset in these rounds, by dataset."""
+    """Return the newest question in these rounds for each dataset."""
     asked = Question.objects.filter(round__in=[summary.pk for summary in summaries])
     newest = asked.order_by("dataset", "-round__number", "position").distinct("dataset")
     return dict(newest.values_list("dataset", "prompt"))
 
 
 def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[AskedQuestion]:
-    """Return the dataset's questions in these rounds that count for any node, newest first."""
+    """Return the dataset's questions in these rounds that count for some node, newest first."""
     tallies = {summary.pk: summary.tallies for summary in summaries}
     asked = Question.objects.filter(round__in=tallies, dataset=dataset)
     found = []
@@ -203,9 +204,10 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return by dataset the share of informative rollouts among the newest archived ones.
+    """Return for each dataset the share of rollouts with both right and wrong completions.
 
-    These are the LATEST_ROLLOUTS newest rollouts of the season that the site's verifier has scored.
+    Only the season's LATEST_ROLLOUTS newest archived rollouts that the site's verifier has scored
+    are counted.
     """
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
@@ -237,7 +239,7 @@ def make_rate(part: int, n: int) -> Rate:
 
 
 def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[PooledShare]]:
-    """Return a list for each arm: its pass rates in a dataset at these rounds, oldest first.
+    """Return a list for each arm with its pass rates in a dataset, oldest round first.
 
     `summaries` are newest first. Each rate is pooled over several rounds (`pool_tallies`).
     """
@@ -253,7 +255,7 @@ def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[P
 
 
 def _draw(lines: Sequence[Sequence[PooledShare]], rates: Sequence[PooledShare]) -> TabledChart:
-    """Return a chart with a line for each arm; `rates` are the same numbers, for the table."""
+    """Return a chart with one of `lines` for each arm; `rates` are the same numbers as a table."""
     return TabledChart(
         draw=partial(draw_pass_rates, lines),
         columns=[

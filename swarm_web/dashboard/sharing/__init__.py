@@ -1,4 +1,4 @@
-"""For other people's pages: badges, preview cards and the feed of closed rounds.
+"""What other sites can show: badges, preview cards and the feed of closed rounds.
 
-Always in English: a badge or a card is cached and shown to many people.
+All texts are in English, because a cached badge or card is shown to readers of many languages.
 """

@@ -1,4 +1,4 @@
-"""Badges, as JSON for shields.io and as values for the template `sharing/badge.svg`; pure.
+"""Badges, as JSON for shields.io and as values for the template `sharing/badge.svg`.
 
 The JSON follows https://shields.io/badges/endpoint-badge.
 """

@@ -1,7 +1,8 @@
-"""Draws preview cards of 1200 by 630 pixels as PNG, and the site's icon; pure.
+"""Draws preview cards of 1200 by 630 pixels as PNG, and the site's icon as ICO.
 
-The typeface is Inter, which is bundled, under the SIL Open Font License. Pillow draws without
-smoothing, so everything is drawn larger and then made smaller.
+A preview card is the picture that other sites show with a link to a page. The bundled typeface is
+Inter, under the SIL Open Font License. Pillow draws shapes without antialiasing, so the pictures
+are drawn enlarged and then scaled down.
 """
 
 import io
@@ -81,7 +82,10 @@ def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
 
 
 class Canvas:
-    """A card to draw on; all lengths are in pixels of the finished card."""
+    """A card to draw on; positions and lengths are in pixels of the finished card.
+
+    While it is drawn, the card is _SCALE times as large.
+    """
 
     def __init__(self) -> None:
         self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), PAPER)
@@ -117,7 +121,7 @@ class Canvas:
         self._draw.line(path, fill=colour, width=width * _SCALE, joint="curve")
 
     def dot(self, at: Point, radius: float, *, colour: str) -> None:
-        """Draw a dot."""
+        """Draw a filled circle with its centre at `at`."""
         self._draw.circle(_enlarge(at), radius * _SCALE, fill=colour)
 
     def bar(self, start: Point, end: Point, *, colour: str) -> None:
@@ -223,7 +227,7 @@ def _draw_interval(canvas: Canvas, score: float, interval: Point, *, colour: str
 
 
 def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> None:
-    """Draw the scores of the last rounds as a line on a scale from 0 to 1, if there are two."""
+    """Draw the scores of the last rounds, if at least two, as a line on a scale from 0 to 1."""
     if len(recent) < 2:
         return
     left, right, top, bottom = 660.0, WIDTH - _MARGIN - 12.0, 496.0, 552.0

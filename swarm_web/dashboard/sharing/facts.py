@@ -1,4 +1,4 @@
-"""The facts about a node or the site that badges and cards show, and their wording in English."""
+"""The facts that badges and cards show about a node or the site, and their English wording."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,7 +69,7 @@ class SiteFacts:
 
 
 def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
-    """Read the facts of a node, in a constant number of queries."""
+    """Return what badges and cards show about a node, in a constant number of queries."""
     season = shown_season()
     row = read_row(node, season=season, window=WINDOW, now=now) if season else None
     if season is None or row is None:
@@ -90,7 +90,7 @@ def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
 
 
 def read_site_facts(*, now: datetime) -> SiteFacts:
-    """Read the facts of the site, in a constant number of queries."""
+    """Return what badges and cards show about the site, in a constant number of queries."""
     board = read_board(WINDOW, now=now, limit=LEADERS)
     pill = read_pill(now=now)
     return SiteFacts(

@@ -1,4 +1,4 @@
-"""Views of badges, cards and the icon; they draw only what the client has not cached."""
+"""Views of badges, preview cards and the icon; nothing is drawn if the client's copy is current."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -41,7 +41,7 @@ def site_badge(request: HttpRequest, suffix: str) -> HttpResponse:
 
 @require_safe
 def node_card(request: HttpRequest, name: str) -> HttpResponse:
-    """Return a node's preview card."""
+    """Return a node's preview card, the picture for links to its page, as PNG."""
     facts = _read_node(name)
     return _answer(
         request, facts, lambda: _send_png(draw_node_card(facts, site=settings.SITE_NAME))
@@ -50,7 +50,7 @@ def node_card(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def site_card(request: HttpRequest) -> HttpResponse:
-    """Return the site's preview card."""
+    """Return the site's preview card, the picture for links to its pages, as PNG."""
     facts = read_site_facts(now=timezone.now())
     return _answer(request, facts, lambda: _send_png(draw_site_card(facts)))
 
@@ -62,7 +62,7 @@ def _hash_icon(_request: HttpRequest) -> str:
 @require_safe
 @etag(_hash_icon)
 def favicon(_request: HttpRequest) -> HttpResponse:
-    """Return the icon for pages that name none, and for browsers without SVG icons."""
+    """Return the site's icon as ICO, for pages that link no icon and browsers without SVG icons."""
     response = HttpResponse(draw_icon(), content_type="image/x-icon")
     patch_cache_control(response, public=True, max_age=ICON_CACHE_S)
     return response
@@ -85,9 +85,10 @@ def _send_png(card: bytes) -> HttpResponse:
 def _answer(
     request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
 ) -> HttpResponse:
-    """Return 304 if the client has the response that these facts give, else call `draw` for it.
+    """Return 304 if the client's copy has the current ETag, else the response that `draw` makes.
 
-    The response gets an ETag, a hash of the facts, and may be cached for CACHE_S seconds.
+    The ETag is a hash of the facts, the path, the site's name and the software's version. The
+    response may be cached for CACHE_S seconds.
     """
     content = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
     etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'

@@ -1,7 +1,8 @@
-"""Template filters that write, as HTML, the cells, bars and links of which a page has hundreds.
+"""Template filters and tags that write small parts of pages as HTML: cells, bars, links.
 
-They are Python, because rendering a template for each cell would take longer than the rest of a
-leaderboard of fifty rows. Values from outside are escaped, and texts translated, as in templates.
+A page may have hundreds of these. They are written in Python, because rendering a template for each
+cell of a leaderboard with fifty rows would take longer than all other work on the page. Values from
+outside are escaped, and texts translated, as in templates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -82,9 +83,9 @@ def difference_bar(
 
 @register.simple_tag
 def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
-    """Draw scores of rounds as a small line, oldest first, on a scale from 0 to `end`.
+    """Draw a small line chart of scores, oldest first, on a scale from 0 to `end`.
 
-    The result is empty without scores.
+    The result is empty if there are no scores.
     """
     if not scores:
         return SafeString()
@@ -135,7 +136,7 @@ def lift_cell(lift: Lift | None) -> SafeString:
 
 @register.filter
 def part_cell(line: BoardLine) -> SafeString:
-    """Write a table cell: the share of the window's rounds in which a node was scored.
+    """Write a table cell: in which share of the leaderboard window's rounds a node was scored.
 
     The cell's tooltip names how many rounds the node was scored in and, if it missed any, how many
     it missed. If the window has no round, the cell has a dash.
@@ -163,7 +164,7 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write a score's `reason`, if it has one: why it is incomplete or missing, and what helps."""
+    """Write why a score is incomplete or missing, if it is, and what the node's owner can do."""
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'
@@ -189,7 +190,7 @@ def _result_row(row: SheetRow) -> str:
 
 @register.filter
 def heat_rows(rows: Iterable[SheetRow]) -> SafeString:
-    """Write a table row for each node of a round with a mark for each question."""
+    """Write a table row for each node of a round, with a cell for its answer to each question."""
     write = figure_writer()
     # There are few different marks, so the words of each are made once.
     words: dict[tuple[AnswerOutcome, str], str] = {}

@@ -1,7 +1,7 @@
 """Template filters that format numbers: shares, intervals, rank ranges, sizes and times.
 
-Filters of numbers that may be missing return an en dash for None and for the empty string, which a
-filter receives after a failed lookup.
+Filters whose number may be missing write an en dash for None and for the empty string. Django
+passes the empty string if a template variable does not exist.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
 
 @register.filter
 def points(difference: float | str | None) -> str:
-    """Write a difference of fractions of one in points (hundredths), `+12.3`; a dash if missing."""
+    """Write a difference of two shares in percentage points, `+12.3`; a dash if missing."""
     if not isinstance(difference, (int, float)):
         return NONE
     rounded = round(100 * difference, 1)
@@ -134,7 +134,7 @@ def p_value(probability: float | str | None) -> str:
 
 @register.filter
 def short_model(name: str) -> str:
-    """Write a model's name without its owner: `Qwen2.5-0.5B-Instruct` of `Qwen/…`."""
+    """Write a model's name without its owner: `Qwen2.5-0.5B` for `Qwen/Qwen2.5-0.5B`."""
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -171,9 +171,11 @@ def size(count: int) -> str:
 
 @register.filter
 def moment(value: datetime | None, how: str = "time") -> SafeString | str:
-    """Write a time as an HTML element, in UTC until site.js rewrites its text; None as a dash.
+    """Write a time as an HTML element with the time in UTC; None as a dash.
 
-    The script shows the time in the reader's zone or, if `how` is "ago", the time since then.
+    In the browser, site.js replaces the text with the date and time in the reader's zone. If `how`
+    is "clock" it shows only the time of day, and with "ago" or "countdown" the time since or until
+    `value`.
     """
     if value is None:
         return NONE
@@ -201,9 +203,9 @@ def as_json(value: object) -> str:
 
 @register.filter("code_name")
 def name_code(code: str) -> str:
-    """Return the words for a code: why nodes dropped rollouts, or what a ruling changed.
+    """Return the words for why a node dropped rollouts, or for what an operator's ruling changed.
 
-    Nodes may report codes of their own: an unknown code is written with spaces for underscores.
+    Nodes may report codes of their own. In an unknown code, underscores are replaced by spaces.
     """
     known = {
         "own": _("the node's own"),

@@ -40,7 +40,7 @@ def change_interval(found: LabComparison) -> str:
 
 @register.filter
 def gain_interval(after: LabGainAfter) -> str:
-    """Write the interval of a gain that has one: `+60 % to +120 %`."""
+    """Write the interval of a gain, `+60 % to +120 %`; the interval must not be missing."""
     return _join((amounts.write_gain(after.gain_low), amounts.write_gain(after.gain_high)))
 
 
@@ -68,5 +68,5 @@ def _join(ends: tuple[str, str] | None) -> str:
 
 @register.simple_tag
 def swatch(style: Style) -> SafeString:
-    """Draw a short piece of an arm's line, as a key to a figure."""
+    """Draw a short line in an arm's colour and dash pattern, as in the legend of a chart."""
     return format_html(_SWATCH, style.colour, DASHES[style.dash])
