@@ -36,7 +36,7 @@ _WIDTH = 100
 
 
 def catalogue_path(locale: str) -> Path:
-    """Return the .po file of one of LOCALES; its .mo file lies beside it."""
+    """Return the path of the .po file of one of LOCALES; its .mo file lies beside it."""
     return PROJECT / "locale" / locale / "LC_MESSAGES" / "django.po"
 
 
@@ -96,7 +96,10 @@ def compile_stale() -> None:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Yield each file that may contain texts, and its content; templates are turned into Python."""
+    """Yield the path and the Python code of each file that may contain texts to translate.
+
+    The code of a template is the result of Django's `templatize`.
+    """
     for package in _PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             yield path, path.read_text()

@@ -1,4 +1,4 @@
-"""The Celery app, whose tasks move rounds on, grade answers and recover lost work.
+"""The Celery app, whose tasks move rounds to their next phase, grade answers and recover lost work.
 
 Start a worker with `celery -A swarm_web worker` and one beat with `celery -A swarm_web beat`.
 """
@@ -54,7 +54,7 @@ async def _check_store() -> None:
 def spare_what_is_loaded(**_signal: object) -> None:
     """At the start of a worker's process, exclude the loaded objects from garbage collection.
 
-    Scanning them doubled the time that the worker takes to record a credit.
+    Scanning them doubled the time that the worker takes to record that a node trained on a rollout.
     """
     gc.freeze()
 
@@ -80,6 +80,6 @@ def shorten_outages(logger: logging.Logger, **_signal: object) -> None:
 def accept_late_results(**_signal: object) -> None:
     """Suppress Celery's warning that running tasks continue when the broker is lost.
 
-    They may: all of them are short.
+    Running tasks may continue, because all of them are short.
     """
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)

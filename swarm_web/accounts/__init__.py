@@ -1,1 +1,1 @@
-"""People's accounts: signing in, their nodes, what they show of themselves, leaving."""
+"""Accounts of users: sign-in, their nodes, public profiles, data export, deletion."""

@@ -20,7 +20,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return bool(settings.SIGN_UP)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return the client's address as limits count it (`edge.addresses`)."""
+        """Return the client's network, which limits count as one client (`edge.addresses`)."""
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:

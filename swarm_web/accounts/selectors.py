@@ -31,7 +31,7 @@ class OwnNode:
 
     @property
     def rank(self) -> tuple[int, int] | None:
-        """The best and the worst rank of its standing; None if it is not ranked."""
+        """The best and the worst rank of the node in `standing`; None if it has no rank."""
         return _rank_of(self.standing)
 
 
@@ -46,7 +46,7 @@ class SeasonPart:
 
     @property
     def rank(self) -> tuple[int, int] | None:
-        """The best and the worst rank of its standing; None if it is not ranked."""
+        """The best and the worst rank of the node in `standing`; None if it has no rank."""
         return _rank_of(self.standing)
 
 
@@ -95,9 +95,10 @@ def find_public_owner(username: str) -> User | None:
 
 
 def public_owner_of(node: Node) -> str:
-    """Return the name of a node's owner.
+    """Return the user name of a node's owner, or an empty string.
 
-    Empty without an owner, and if the owner's account is inactive or has no public profile.
+    It is empty if the node has no owner, or the owner's account is inactive or has no public
+    profile.
     """
     if node.owner_id is None:
         return ""
@@ -122,7 +123,7 @@ def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
 
 
 def _rank_of(standing: Standing | None) -> tuple[int, int] | None:
-    """Return the best and the worst rank of a standing; None if it is not ranked."""
+    """Return the best and the worst rank of a standing; None if either is missing."""
     if standing is None or standing.rank_low is None or standing.rank_high is None:
         return None
     return standing.rank_low, standing.rank_high

@@ -74,7 +74,8 @@ def show_profile(user: User, *, is_public: bool) -> None:
 def delete_account(user: User) -> None:
     """Delete an account. Its nodes keep name and record, without owner, title and token.
 
-    Raises RequestError if the account made rulings as an operator: the public record names it.
+    Raises RequestError if the account made rulings as an operator, because the public record names
+    the operator of each ruling.
     """
     try:
         with transaction.atomic():

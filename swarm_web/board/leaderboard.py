@@ -30,7 +30,7 @@ class Filters:
 
     `owner` is the name of an active account with a public profile; other names match no node.
     `search` is a part of the node's name. If `arm` is `base`, the rows are the untrained models;
-    otherwise these are in `Leaderboard.base`.
+    otherwise the untrained models are in `Leaderboard.base`.
     """
 
     model: str = ""
@@ -94,9 +94,9 @@ class LeaderboardRow:
 class BoardTotals:
     """Totals of a window, the same on all of its pages. Only `listed` depends on the filters.
 
-    `listed` is the number of rows on all pages. `leading` is the number of nodes that no other
-    node significantly exceeds, 0 in a window without ranks, and `leader` the name of the first of
-    them, empty if there is none. `rounds` is the number of rounds in the window.
+    `listed` is the number of rows on all pages. `leading` is the number of nodes whose best rank
+    is 1, and `leader` the name of the node among them that is listed first; a window without ranks
+    has 0 and an empty name. `rounds` is the number of rounds in the window.
     """
 
     leader: str = ""
@@ -112,13 +112,15 @@ class Leaderboard:
     """A page of a season's ranking over a window, read at `as_of`.
 
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
-    `after` for the neighbouring pages, None if there is none. `base` has a row of one untrained
-    node for each model on the page, or for every model, up to PAGE_ROWS, if the page lists all
-    nodes without a filter. It is empty if the filters select the untrained nodes. `recent_rounds`
-    is the number of rounds of the window "recent". A rank requires `minimum_questions` questions,
-    and scores in `minimum_attendance` percent of the rounds that a node joined or missed. `waiting`
-    names connected nodes without a standing in the season, except quarantined ones: at most
-    WAITING_NAMES; `more_waiting` is whether there are more.
+    `after` for the neighbouring pages, None if there is none. `base` has one row, that of an
+    untrained node, for each model on the page. Without filters, if this page is the only one, it
+    also has the models that have only untrained nodes. It has at most PAGE_ROWS rows, and none if
+    the filters select the untrained nodes.
+
+    `recent_rounds` is the number of rounds of the window "recent". A rank requires
+    `minimum_questions` questions, and scores in `minimum_attendance` percent of the rounds that a
+    node joined or missed. `waiting` names connected nodes without a standing in the season, except
+    quarantined ones: at most WAITING_NAMES; `more_waiting` is whether there are more.
     """
 
     season: str
@@ -217,7 +219,7 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
-    """Return the value of `after` for the previous page; None if this is the first page."""
+    """Return `Leaderboard.earlier` for the page that begins after `after`."""
     earlier = _ORDER.find_earlier(listed, (after,), limit=limit)
     return None if earlier is None else next(iter(earlier), 0)
 
@@ -249,7 +251,7 @@ def _read_bases(
 ) -> list[LeaderboardRow]:
     """Return a row for each of these models, or for all models if None; at most PAGE_ROWS rows.
 
-    If a model has several untrained nodes, its row shows the node that was asked most questions.
+    If a model has several untrained nodes, its row is that of the node with the most questions.
     """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
@@ -301,7 +303,7 @@ def count_ranked(season: Season) -> int:
 def _read_contributions(season: Season, standings: Sequence[Standing]) -> dict[int, Contribution]:
     """Return the contributions of the standings' nodes to the season, by node id.
 
-    Of the counts, only `external_used` and `used_by_others` are loaded.
+    Only the counts `external_used` and `used_by_others` are loaded.
     """
     nodes = [standing.node_id for standing in standings]
     rows = Contribution.objects.filter(season=season, node__in=nodes)

@@ -22,14 +22,14 @@ _UPPER_BOUNDS = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True)
 class Mix:
-    """A model's nodes whose share of external rollouts is in [low, high), and how well they score.
+    """A model's nodes whose share of external rollouts is in one range, and how well they score.
 
-    The share is that of external rollouts in all rollouts that a node trained on. `low` and `high`
-    are both 0 for nodes that trained on no external ones, and the last range includes 1. `nodes` is
-    the number of nodes. A node's deviation is its score minus the mean score of its model's trained
-    nodes in the same round, averaged over its rounds. `deviation` is the mean of this over the
-    nodes, in [-1, 1], and `interval` the 95 % Student interval of this mean: None for a single
-    node, or if all deviations are equal.
+    A node's share is the number of external rollouts that it trained on, divided by the number of
+    all rollouts that it trained on. The range is [low, high), but 0 is only in the first range, in
+    which `low` and `high` are both 0. `nodes` is the number of nodes. A node's deviation is its
+    score minus the mean score of its model's trained nodes in the same round, averaged over its
+    rounds. `deviation` is the mean of the nodes' deviations, in [-1, 1], and `interval` the 95 %
+    Student interval of this mean: None for a single node, or if all deviations are equal.
     """
 
     low: float
@@ -72,7 +72,7 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
 
 
 def _range_index() -> Case:
-    """Return the SQL expression for the index of the range that contains a node's `share`.
+    """Return the SQL expression for the index of the range (see `Mix`) of a node's `share`.
 
     The first range, with index 0, contains only the share 0.
     """

@@ -1,7 +1,7 @@
 """The rate of rollouts: the change of a season's totals over the last minute.
 
 The worker stores a sample of the totals in Redis every few seconds (`dashboard.tasks.sample_pace`),
-and pages compare two samples. So the exchange of rollouts needs no counting of its own.
+and pages compare two samples. So the relay counts nothing extra for the rate.
 """
 
 import logging
@@ -27,7 +27,10 @@ _KEPT = 20
 
 
 class TotalsSample(msgspec.Struct, frozen=True):
-    """A season's totals at `at` (Unix seconds): rollouts delivered to nodes, and trained on."""
+    """A season's totals at the time `at`, in Unix seconds.
+
+    `relayed` counts rollouts delivered to nodes, `used` external rollouts that nodes trained on.
+    """
 
     at: float
     relayed: int
@@ -36,7 +39,10 @@ class TotalsSample(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Pace:
-    """Rollouts per minute delivered to nodes, and trained on by them, measured over `seconds`."""
+    """Rollouts per minute, measured over `seconds`.
+
+    `relayed` counts rollouts delivered to nodes, `used` external rollouts that nodes trained on.
+    """
 
     relayed: float
     used: float
@@ -58,7 +64,7 @@ def sample_totals(season_id: int, *, now: datetime) -> None:
 def read_pace(season_id: int, *, now: datetime) -> Pace | None:
     """Return the current rate of a season's rollouts.
 
-    None if `measure_pace` finds no rate in the stored samples, and while Redis is unavailable.
+    Returns None if `measure_pace` finds no rate in the stored samples, or Redis is unavailable.
     """
     try:
         stored = sync_redis().lrange(_key(season_id), 0, -1)
@@ -70,10 +76,10 @@ def read_pace(season_id: int, *, now: datetime) -> Pace | None:
 
 
 def measure_pace(samples: list[TotalsSample], *, now: float) -> Pace | None:
-    """Return the rate between the latest sample and the earliest one of the minute before it.
+    """Return the rate from the earliest to the latest sample of the last minute (SPAN_S).
 
-    None if these two are less than _LEAST_SPAN_S apart, if the latest is older than _STALE_S, and
-    without samples. `now` is Unix seconds. Pure.
+    The minute ends at the latest sample. Returns None if there are no samples, if these two are
+    less than _LEAST_SPAN_S apart, or if the latest is older than _STALE_S. `now` is Unix seconds.
     """
     if not samples:
         return None

@@ -11,9 +11,9 @@ logger = logging.getLogger(__name__)
 
 
 def count_attempt(key: str, *, limit: int, period_s: int, code: str, message: str) -> None:
-    """Count an attempt under a key; the period of `period_s` begins with the first one.
+    """Count an attempt under a key; the first attempt begins a period of `period_s` seconds.
 
-    Raises RequestError, with this code and message, if there are more than `limit` in the period.
+    Raises RequestError, with this code and message, for each attempt beyond `limit` in the period.
     While Redis is unavailable no attempt is refused.
     """
     try:

@@ -36,7 +36,7 @@ _FIXED = {
 
 
 class ChildDiedError(Exception):
-    """The child ended unexpectedly; the text has its status and the end of its standard error."""
+    """The child ended unexpectedly; the message has its status and the end of its stderr."""
 
 
 class ChildProcess:
@@ -82,7 +82,7 @@ class ChildProcess:
         return self._process.pid
 
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
-        """Write one message, which begins with its length, to a child that waits for a request.
+        """Write one message, including its length prefix, to a child that waits for a request.
 
         Raises TimeoutError when the pipe does not take the whole message within `deadline_s`
         seconds, because the child does not read, and ChildDiedError when the child has ended.
@@ -101,7 +101,7 @@ class ChildProcess:
                 raise self._death() from None
 
     def receive(self, *, deadline_s: float) -> bytes:
-        """Return the child's next message, without the length before it.
+        """Return the child's next message, without its length prefix.
 
         Raises TimeoutError if the whole message does not arrive within `deadline_s` seconds, and
         ChildDiedError when the child has ended, or was ended because its message is too long.
@@ -118,7 +118,7 @@ class ChildProcess:
         return message
 
     def kill(self) -> None:
-        """Kill the child's process group, wait until the child ended, and close pipes and board."""
+        """Kill the child's process group, wait for the child, and close the pipes and the board."""
         self._end()
         self.forget()
 
@@ -135,9 +135,9 @@ class ChildProcess:
         return self._process.wait()
 
     def _end_of_message(self) -> int:
-        """Return the size of the message that is arriving, including the length before it.
+        """Return the size of the message that is arriving, including its length prefix.
 
-        If the length has not arrived yet, return LENGTH_BYTES. If the message is too long, end the
+        If the prefix has not arrived yet, return LENGTH_BYTES. If the message is too long, end the
         child and raise ChildDiedError.
         """
         if len(self._received) < LENGTH_BYTES:

@@ -2,10 +2,10 @@
 
 The judge publishes a commitment to rules and secret before anybody answers, and the secret after
 the round has closed. Then everybody can check the commitment and draw the same questions again, so
-the judge can neither choose them by hand nor change them. No question comes twice in a season
-(`swarm_tasks.asked`). If the rules name a public beacon (`swarm_tasks.beacon`), its value is mixed
-with the secret, so the judge cannot choose questions by choosing the secret either. `docs/tasks.md`
-has a worked example.
+the judge can neither choose them by hand nor change them. Except in the two oldest formats, no
+question is asked twice in a season (`swarm_tasks.asked`). If the rules name a public beacon
+(`swarm_tasks.beacon`), its value is mixed with the secret, so the judge cannot choose questions by
+choosing the secret either. `docs/tasks.md` has a worked example.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class QuizRules(Struct, frozen=True):
     completion (`swarm_tasks.answers`); rounds of the first format leave it out, and use EXACT.
     `asked` is the hash chain over the questions of the season's earlier rounds
     (`swarm_tasks.asked`); the first two formats do not have it. `beacon` names the value of a
-    public beacon that is mixed with the secret; only the latest format has it.
+    public beacon, which is mixed with the secret; only QUIZ_FORMAT_BEACON has this field.
     """
 
     round: int
@@ -77,7 +77,7 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def answer_rules(self) -> AnswerRules | None:
-        """The rules that find the answer in a completion; None if they are not supported here."""
+        """The rules for finding the answer in a completion; None if unknown to this program."""
         if self.format == QUIZ_FORMAT_1:
             return AnswerRules.EXACT if self.answers is UNSET else None
         newer = (QUIZ_FORMAT_2, QUIZ_FORMAT, QUIZ_FORMAT_BEACON)
@@ -87,15 +87,15 @@ class QuizRules(Struct, frozen=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether questions of earlier rounds may be asked again: only in the first two formats."""
+        """Whether earlier rounds' questions may repeat: only in QUIZ_FORMAT_1 and QUIZ_FORMAT_2."""
         return self.format in (QUIZ_FORMAT_1, QUIZ_FORMAT_2)
 
 
 def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
     """Return `rules` with the answer rules `answers`.
 
-    Rules of the first format cannot name answer rules: they stay as they are for EXACT, and
-    otherwise become rules of the second format.
+    QUIZ_FORMAT_1 has no field for answer rules and implies EXACT. Rules of this format are returned
+    unchanged if `answers` is EXACT; otherwise the result has QUIZ_FORMAT_2.
     """
     if rules.format != QUIZ_FORMAT_1:
         return msgspec.structs.replace(rules, answers=answers.value)
@@ -139,16 +139,16 @@ def draw_quiz(
 ) -> list[DrawnTask]:
     """Return a round's questions, dataset by dataset in the order of `rules.tasks`.
 
-    They are drawn from the judge's part with the secret as the key (`swarm_tasks.keyspace`), mixed
-    with the value `beacon` if the rules name one. They differ from each other and from the
-    questions that the season asked earlier, which `seen` finds. With rules of the first two formats
-    `seen` is not used: questions differ only from each other, and repeat if a dataset is too small.
-    The round's number and the season's name have no influence.
+    They are drawn from the judge's part of the keyspace (`swarm_tasks.keyspace`). The key is the
+    secret, mixed with `beacon` if the rules name a beacon. The questions differ from each other and
+    from those that the season asked earlier, which `seen` finds. In the first two formats `seen` is
+    not used: questions differ only from each other, and repeat if a dataset is too small. The
+    round's number and the season's name have no influence.
 
     Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
-    when a dataset has too few questions left, and what `Verifier.draw` raises; ValueError when
-    there are fewer questions than tasks, or `beacon` is not of the beacon's round that the rules
-    name (None if they name none).
+    when a dataset has too few questions left, and as `Verifier.draw` does. Raises ValueError when
+    there are fewer questions than tasks, or when `beacon.round` is not the beacon round that the
+    rules name; `beacon` must be None if they name none.
     """
     if not rules.are_known:
         raise RefusedError(
@@ -171,10 +171,10 @@ def draw_quiz(
 
 
 def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> bytes:
-    """Return the key of a round's questions.
+    """Return the key with which a round's questions are drawn.
 
-    Raises ValueError if `value` is not from the beacon's round that the rules name; it must be None
-    if they name none.
+    Raises ValueError if `value.round` is not the beacon round that the rules name. If they name
+    none, `value` must be None.
     """
     named = None if rules.beacon is UNSET else rules.beacon.round
     if named != (value and value.round):
@@ -184,10 +184,10 @@ def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> by
 
 @dataclass(frozen=True)
 class Stream:
-    """An endless sequence of candidate questions for `task`, which are drawn by calling it.
+    """An endless sequence of candidate questions for `task`, numbered from 0.
 
-    The argument is the candidate's number, from 0. Equal fields always give the same candidates
-    (`keyspace.keyed_index`).
+    Calling the stream with a number draws that candidate. Streams with equal fields have the same
+    candidates (`keyspace.keyed_index`).
     """
 
     task: TaskChoice
@@ -197,7 +197,7 @@ class Stream:
     verifier: AnyVerifier
 
     def __call__(self, counter: int) -> DrawnTask:
-        """Draw and return candidate question number `counter`. Raises what `Verifier.draw` does."""
+        """Return candidate number `counter`. Raises RefusedError as `Verifier.draw` does."""
         return self.verifier.draw(
             key=self.key,
             part=self.part,
@@ -232,7 +232,7 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
     Their digests are added to `asked`. Candidates are drawn in batches, each as large as the number
     of questions still missing; `seen` is called once with the digests of each batch.
 
-    Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
+    Raises RefusedError TASK_EXHAUSTED if too few are found, and as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     tried = 0

@@ -1,10 +1,10 @@
-"""How many different questions a dataset has, estimated from a sample; no I/O but one package file.
+"""Estimates from a sample how many different questions a dataset has.
 
 A season asks no question twice, so a dataset is used up when four of five drawn questions were
-asked before. Sampling draws questions until then, or stops earlier. If it stopped earlier, the
-numbers of questions that were drawn exactly once and exactly twice give two estimates: how many
-questions were never drawn (Chao, Scand. J. Statist. 11, 1984), and what share of further draws
-would give one of those (Good, Biometrika 40, 1953).
+asked before. `measure_space` draws questions until the dataset is used up or a limit is reached. If
+a limit was reached first, the numbers of questions that were drawn exactly once and exactly twice
+give two estimates: how many questions were never drawn (Chao, Scand. J. Statist. 11, 1984), and
+what share of further draws would give such a question (Good, Biometrika 40, 1953).
 
 `spaces.json` has the samples that `python -m swarm_tasks.gate.spaces` drew (`docs/tasks.md`).
 """
@@ -39,8 +39,10 @@ _FIRST_BATCH, _BATCH_S = 16, 0.1
 
 
 class Space(Struct, frozen=True):
-    """A sample of a dataset's questions, as counts: the draws, the distinct questions drawn, and
-    the questions drawn exactly `once` and exactly `twice`.
+    """The counts of a sample of a dataset's questions.
+
+    `draws` is the number of questions drawn, including repeats, and `distinct` the number of
+    different ones. `once` and `twice` are the numbers of questions drawn exactly once and twice.
     """
 
     draws: int
@@ -50,38 +52,38 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether, by the sample, at most a share MIN_NEW of further draws would be new."""
+        """Whether, as estimated, at most a fraction MIN_NEW of further draws would be new."""
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
     def questions(self) -> float:
-        """How many questions can be asked before the dataset is used up; infinite if it is not used
-        up and no question was drawn exactly twice.
+        """Estimate of how many questions can be asked before the dataset is used up.
 
+        It is infinite if the sample did not use up the dataset and drew no question exactly twice.
         If some questions are drawn more often than others, the estimate is too low on average.
         """
         return self._extrapolate(0)
 
     @property
     def at_least(self) -> float:
-        """The lower end of the 95 % interval of `questions`.
+        """Lower end of the 95 % interval of `questions`.
 
         The interval is log-normal (Chao, Biometrics 43, 1987), or normal if the dataset is used up.
-        If it is not used up and no question was drawn exactly twice, the number of such questions
-        is taken to be _UNSEEN_PAIRS: the largest expected number consistent with seeing none.
+        If it is not used up and no question was drawn exactly twice, `twice` is replaced by
+        _UNSEEN_PAIRS, the largest expected value that is consistent with a count of 0.
         """
         return self._extrapolate(-_Z)
 
     @property
     def at_most(self) -> float:
-        """The upper end of the 95 % interval of `questions`; infinite if `questions` is."""
+        """Upper end of the 95 % interval of `questions`; infinite if `questions` is infinite."""
         return self._extrapolate(_Z)
 
     def _extrapolate(self, deviations: float) -> float:
-        """Return `questions`, moved by a number of standard deviations of its estimate.
+        """Return the estimate `questions`, shifted by a number of standard deviations.
 
-        If the dataset is used up, the deviation is that of `distinct`. Otherwise the logarithm of
-        the number of questions never drawn is moved by its own deviations.
+        If the dataset is used up, they are standard deviations of `distinct`. Otherwise they are
+        those of the logarithm of the estimated number of questions never drawn.
         """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)
@@ -102,10 +104,10 @@ class MeasuredSpace(Space, frozen=True, kw_only=True):
 
 
 class SpaceRecord(Struct, frozen=True):
-    """The content of `spaces.json`: for each dataset, the samples of its measured configurations.
+    """The content of `spaces.json`: for each dataset, a sample for each of several configurations.
 
-    Measured are the default, the levels, and the configurations in the package's task mixes
-    (`swarm_tasks.starter`). `generator` is the library's name and version.
+    The configurations are the default one, one for each level, and those in DEMO_TASKS and
+    YEAR_TASKS (`swarm_tasks.starter`). `generator` is the name and version of reasoning-gym.
     """
 
     generator: str
@@ -119,9 +121,9 @@ def space_record() -> SpaceRecord:
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return the sample of a task's configuration in `spaces.json`, None if there is none.
+    """Return the sample of questions in `spaces.json` for a task's configuration, None if missing.
 
-    If there are several, it is the one with the most draws.
+    If there are several samples, return the one with the most draws.
 
     Raises KeyError for a dataset that is not allowed.
     """
@@ -134,10 +136,10 @@ def find_space(task: TaskChoice) -> Space | None:
 def measure_space(
     dataset: str, config: Config, *, verifier: AnyVerifier, draws: int, seconds: float
 ) -> Space:
-    """Draw questions until the dataset is used up (`Space.used_up`), and return the sample.
+    """Draw questions until the dataset is used up (`Space.used_up`), and return the counts.
 
-    At most `draws` questions are drawn, for about `seconds` at most. If the generator hangs, or
-    raises at all indices of a batch, the sample ends with what was drawn before.
+    Drawing also stops after `draws` questions, or after about `seconds` seconds. If the
+    generator hangs, or raises at all indices of a batch, only the batches before are counted.
 
     Raises RefusedError TASK_DATASET or TASK_CONFIG, or VERIFIER_FAILED when no verifier child can
     be used.
@@ -163,9 +165,9 @@ def measure_space(
 
 
 def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
-    """Return the sample `space` extended by `digests`, up to the draw that uses up the dataset.
+    """Return `space` with the draws `digests` added, but none after the dataset is used up.
 
-    `counts` has the number of draws of each digest, and is updated.
+    `counts` maps each digest to its number of draws, and is updated with the added draws.
     """
     draws, once, twice = space.draws, space.once, space.twice
     for digest in digests:
@@ -179,7 +181,7 @@ def _count(digests: Sequence[int], counts: Counter[int], space: Space) -> Space:
 
 
 def _complete(dataset: str, config: Config) -> Config:
-    """Return the configuration with the defaults of the settable fields that it leaves out."""
+    """Return `config` with the default added for each settable field that it does not set."""
     fields = allowed_datasets()[dataset].fields
     return {name: field.default for name, field in fields.items()} | config
 
@@ -201,7 +203,7 @@ class DatasetLifetime(Struct, frozen=True):
 def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
 ) -> list[DatasetLifetime]:
-    """Return, in the mix's order, for how many rounds of `questions` questions each task lasts.
+    """Return for how many rounds of `questions` questions each dataset lasts, in `tasks` order.
 
     `spaces` must have a sample for each dataset. Raises ValueError when there are fewer questions
     than tasks.

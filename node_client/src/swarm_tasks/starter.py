@@ -1,10 +1,10 @@
-"""Task mixes to begin with: for tiny models, for a demo, and for a season of a year.
+"""Ready-made task mixes: for tiny models, for a demo, and for a season that lasts a year.
 
 A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
 answers have few characters. Each dataset needs a different skill (adding, multiplying, applying a
 rule to two numbers, copying in reverse order), and has enough different questions that progress in
-training also appears in the judge's questions. Nodes without a season train on this mix, and all
-demo bases but `thinker` are warmed up with it.
+training also appears in the judge's questions. Nodes without a season train on this mix, and the
+base models of demos, except `thinker`, are warmed up with it.
 
 No season asks a question twice, so a mix lasts for a limited number of rounds
 (`swarm_tasks.spaces`).

@@ -1,10 +1,10 @@
-"""The board: the results of a request, in memory that the parent can read even if the child died.
+"""The step board: a request's results, in memory that the parent can read even if the child died.
 
-A request consists of steps: `Draws` make one task after the other; a `ScoreRequest` makes each
-job's task and then scores each of its texts. The parent writes a pending value for each step. The
-child replaces it by the result when the step is done, and writes the seconds that a text took into
-a second row. So a verdict costs no system call, and the step that a lost child was working on is
-the first one that is still pending.
+A request consists of steps, each of which makes a task or scores a text. The steps of `Draws` all
+make tasks; a `ScoreRequest` makes each job's task and then scores each of its texts. The parent
+writes a pending value for each step. The child replaces it by the result when the step is done, and
+writes the seconds that a text took into a second row. So a verdict costs no system call, and the
+first step that is still pending is the one at which a child died or hung.
 """
 
 import mmap
@@ -47,7 +47,7 @@ class StepBoard:
         self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
-        """Write the pending values of a request's steps to the beginning of `self.steps`."""
+        """Write a request's pending values, one for each step, to the start of `self.steps`."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:
@@ -91,7 +91,7 @@ def open_memory() -> int:
 def _open_sealed_memory() -> int:
     """Return a file descriptor of new memory whose size cannot change.
 
-    If a child could reduce the size, reading might kill the parent.
+    If a child reduced the size, SIGBUS would kill the parent when it reads past the end.
     """
     import fcntl
 

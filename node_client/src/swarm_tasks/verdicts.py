@@ -16,7 +16,7 @@ _REASONS: dict[float, Reason] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of scoring an answer: `score` in [0, 1], and the reason for it."""
+    """The result of scoring an answer: `score` in [0, 1], and `reason`, such as `wrong`."""
 
     score: float
     reason: Reason

@@ -1,6 +1,6 @@
 """The verifier: makes tasks and scores answers in a child process that can be killed.
 
-Answers are untrusted text, and the library was not written for such text. So they are scored only
+Answers are untrusted text, and reasoning-gym was not written for such text. So they are scored only
 in `swarm_tasks.child`: without secrets or network, with limits, and for allowed datasets.
 """
 
@@ -74,8 +74,8 @@ class StreamPosition(NamedTuple):
 class Verifier:
     """Makes questions and scores answers. Thread-safe; requests wait for each other.
 
-    The first request starts the child, and a later request replaces a child that was lost. A
-    context manager that ends the child; otherwise call `close`.
+    The first request starts the child, and a later request replaces a child that died or hung.
+    Use it as a context manager, which ends the child, or call `close`.
 
     `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
@@ -111,8 +111,8 @@ class Verifier:
         """Return the `counter`-th task of a keyed stream, the same one at every call.
 
         Each counter stands for DRAW_ATTEMPTS indices. They are tried in order, several in one
-        request to the child, until the question of one can be made and belongs to `part`. The child
-        does not get the key.
+        request to the child, until one gives a question that belongs to `part` by its text. The
+        child does not get the key.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG (also if no index gives such a question) or
         VERIFIER_FAILED (as GenerationError if the generator hangs, ends the child, or raises at all
@@ -218,8 +218,8 @@ class Verifier:
     ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        `rules`, which a season fixes, find the answer in a text. A text that hangs the verifier or
-        makes it fail affects only its own verdict.
+        `rules` are the rules for finding the answer in a text; each season fixes them. A text that
+        hangs the verifier or makes it fail affects only its own verdict.
 
         Raises RefusedError as `question` does if any of the tasks cannot be made; then no verdict
         is returned at all.
@@ -261,9 +261,9 @@ class Verifier:
     ) -> list[StepResult]:
         """Return the results of one request's steps, in order. Callers hold the lock.
 
-        If the child dies at a text, or takes longer than `text_s` for it, the child is dropped and
-        the results end with this text. Otherwise they end with the last step done before `until`.
-        Raises RefusedError if a question cannot be made.
+        If the child dies while it scores a text, or takes longer than `text_s` for it, the child is
+        ended and the result of this text is the last one. Otherwise the last result is that of the
+        last step started before `until`. Raises RefusedError if a question cannot be made.
         """
         steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)
@@ -284,7 +284,7 @@ class Verifier:
         return results
 
     def _lost_result(self, problem: Exception, *, text_s: float) -> StepResult:
-        """Return the result of the text that a lost child was scoring."""
+        """Return the result of the text at which the child failed or exceeded `text_s`."""
         if not isinstance(problem, TimeoutError):
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else NOT_SCORED, text_s + _RESTART_S
@@ -296,7 +296,10 @@ class Verifier:
         return made
 
     def _make(self, draws: list[Draw]) -> list[GeneratedTask | RefusedError]:
-        """Return the task or the error of each draw. Raises RefusedError if the child is lost."""
+        """Return the task or the error of each draw.
+
+        Raises RefusedError if the whole request fails, for example because the child dies or hangs.
+        """
         steps = sum(len(draw.indices) for draw in draws)
         with self._lock:
             child = self._keeper.send(Draws(draws), [NOT_GENERATED] * steps)
@@ -345,7 +348,7 @@ def _question_request(spec: TaskSpec) -> Draw:
 def _draw_request(
     position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
 ) -> Draw:
-    """Return a draw with _DRAW_BATCH of the position's indices, from number `start` on."""
+    """Return a Draw with _DRAW_BATCH of the position's DRAW_ATTEMPTS indices, from `start` on."""
     first = position.counter * DRAW_ATTEMPTS + start
     indices = [
         keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)
@@ -357,7 +360,7 @@ def _draw_request(
 def _drawn_task(
     position: StreamPosition, made: GeneratedTask | RefusedError, *, seed: int
 ) -> DrawnTask | None:
-    """Return the task that a draw made, None if it failed or no question belonged to the part."""
+    """Return the task that a draw made; None if it failed or found no question of its part."""
     if isinstance(made, RefusedError) or made.index is None:
         return None
     spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)
