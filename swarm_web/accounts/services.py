@@ -87,7 +87,7 @@ def delete_account(user: User) -> None:
     except ProtectedError as problem:
         raise RequestError(
             "account.kept",
-            "Your account made rulings, which the public record names an operator for.",
+            "Your account made rulings as an operator, and the public record names it.",
             fix="Let another operator take your rights away and set the account inactive.",
             status=HTTPStatus.CONFLICT,
         ) from problem
