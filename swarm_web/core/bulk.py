@@ -11,7 +11,8 @@ def copy_rows(
 ) -> None:
     """Append rows to a model's table in the current transaction; JSON values are given as text.
 
-    Columns that are not named get the database's defaults, not the model's: name all but the key.
+    A column missing from `columns` gets the database's default, not the model's, so name every
+    column except the primary key.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))

@@ -55,7 +55,7 @@ def _publish(topic: str, payload: str) -> None:
 
 
 class Switchboard:
-    """One subscription to all topics, distributed to this process's listeners.
+    """One subscription to all topics; passes each doorbell to this process's listeners.
 
     Listeners are called in the event loop and must not block.
     """
@@ -68,7 +68,8 @@ class Switchboard:
     async def listen(self, topic: str, listener: Listener) -> None:
         """Call `listener(payload)` for each doorbell (see `ring`) of `topic`.
 
-        Returns once subscribed, or once Redis proves unavailable; the subscription is then retried.
+        Returns once the subscription to Redis exists or an attempt to subscribe has failed. Failed
+        attempts are repeated in the background.
         """
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():
@@ -82,9 +83,9 @@ class Switchboard:
             del self._listeners[topic]
 
     async def _run(self) -> None:
-        """Pass doorbells on to their listeners, as long as there are any.
+        """Pass doorbells to their listeners; subscribe again after a lost connection to Redis.
 
-        After a lost connection to Redis, it subscribes again.
+        Returns if nothing listens when the connection is lost.
         """
         while self._listeners:
             try:

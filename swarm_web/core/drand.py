@@ -30,7 +30,7 @@ _hanging: set[str] = set()
 
 
 def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
-    """Return the value of a beacon; log the reasons and return None if no server returns it."""
+    """Return the value of a beacon; if no server returns it, log why and return None."""
     urls = [url.rstrip("/") for url in settings.BEACON_URLS]
     answers = SimpleQueue[Answer]()
     for url in urls:

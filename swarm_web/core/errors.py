@@ -46,7 +46,7 @@ class RequestError(Exception):
 def check_choice(parameter: str, text: str, choices: Iterable[str]) -> None:
     """Raise RequestError unless `text`, the value of a parameter, is one of the choices.
 
-    An empty choice, which means that the parameter is left out, is not suggested.
+    The error's `fix` lists the choices, except an empty one: it stands for a missing parameter.
     """
     known = list(choices)
     if text not in known:

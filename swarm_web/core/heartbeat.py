@@ -1,7 +1,8 @@
 """Heartbeats of the site's parts, stored in Redis where every process can read them.
 
 The worker writes the heartbeat `worker`. The heartbeat `clock` is written at the end of each tick,
-so if `clock` is old while `worker` is fresh, beat is down or ticks fail.
+the task that Celery beat sends every second. If `clock` is old while `worker` is fresh, beat is
+down or ticks fail.
 
 All web processes together write one heartbeat, the pulse, so its age is the time in which none of
 them could serve. Redis measures this age, because the clocks of the machines may differ.
@@ -56,7 +57,7 @@ _EXPIRY = timedelta(days=30)
 
 
 async def stamp_web() -> None:
-    """Write the pulse, the common heartbeat of all web processes: one of them can serve now."""
+    """Write the pulse, the common heartbeat of all web processes; it shows that one can serve."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY)
 
 

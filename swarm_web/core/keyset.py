@@ -49,16 +49,16 @@ class KeyColumn:
         return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
 
     def not_before(self, value: object) -> Q:
-        """Return a condition that holds for this value and all that come after it.
+        """Return a condition that holds for `value` and for all values after it.
 
-        With `nulls_last` it is the empty condition, which holds for every value.
+        With `nulls_last` the condition is `Q()`, which holds for every row.
         """
         if self.nulls_last:
             return Q()
         return Q(**{f"{self.name}__{'lte' if self.descending else 'gte'}": value})
 
     def same(self, value: object) -> Q:
-        """Return the condition that a row has this value."""
+        """Return the condition that a row has `value` in this column."""
         return Q(**{f"{self.name}__isnull": True}) if value is None else Q(**{self.name: value})
 
 
@@ -71,10 +71,10 @@ class KeysetPage(Generic[Row]):
 
 
 class Keyset:
-    """An order of rows; the key of a row is the tuple of its columns' values, and is unique.
+    """The columns that rows are ordered by; a row's values in them are its key, which is unique.
 
-    Columns are given as for `order_by`, or as a KeyColumn. `kind` is the type that keys sent by
-    clients are decoded to, by default one number.
+    A column is given as for `order_by`, or as a KeyColumn. `kind` is the type to which
+    `decode_key` decodes the keys that clients send, by default a tuple of one number.
     """
 
     def __init__(self, *columns: str | KeyColumn, kind: Any = tuple[KeyNumber]) -> None:
@@ -91,13 +91,13 @@ class Keyset:
         return tuple(path(row) for path in self._paths)
 
     def after(self, rows: QuerySet[Row], key: Key | None) -> QuerySet[Row]:
-        """Return the rows after a key, in this order; all of them without a key."""
+        """Return the rows after `key`, in this order; all rows if `key` is None."""
         return self.sort(rows if key is None else rows.filter(self._condition_after(key)))
 
     def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
-        """Return the page of up to `limit` rows after a key, in one query.
+        """Return the page of up to `limit` rows after the key `after`, in one query.
 
-        Without a key it is the first page.
+        If `after` is None, it is the first page.
         """
         found = list(self.after(rows, after)[: limit + 1])
         shown = found[:limit]
@@ -118,7 +118,10 @@ class Keyset:
         return self.key_of(found[limit]) if len(found) > limit else ()
 
     def _condition_after(self, key: Key) -> Q:
-        """Return the condition that rows come after a key, by the first column that differs."""
+        """Return the condition that a row's key comes after `key`.
+
+        The first column in which the two keys differ decides.
+        """
         condition, same = Q(), Q()
         for column, value in zip(self.columns, key, strict=True):
             condition |= same & column.after(value)

@@ -3,8 +3,8 @@
 - `OutageFilter`: Postgres or Redis is unavailable. All code that needs the store fails, each time
   with a traceback of a hundred lines, but only the outage and its start matter.
 - `RefusalFilter`: a request was refused. Anyone can send such requests, with a URL as long as the
-  server reads. Django logs some with a traceback, uvicorn as warnings or errors. None is a fault of
-  the site, so they are logged at level INFO.
+  server reads. Django logs some of them with a traceback, uvicorn as warnings or errors. None is a
+  fault of the site, so they are logged at level INFO.
 """
 
 import logging
@@ -22,8 +22,8 @@ INTERVAL_S = 5.0
 class RateLimitFilter(logging.Filter):
     """Shortens records that `shorten` recognises to one line, and limits how many are written.
 
-    Each place in the code writes at most one of them every `interval_s` seconds, with the number of
-    those suppressed before it. Other records are unchanged. `clock` returns seconds.
+    For each place in the code, at most one of these records is written every `interval_s` seconds,
+    with the number suppressed before it. Other records are unchanged. `clock` returns seconds.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Recent refusals of each node by code, so that its page can show the last error and its fix.
 
-Each node has a hash and a text in Redis; both expire a week after the last refusal. Each web
-process collects refusals and writes them shortly after; while Redis is unavailable it keeps them.
+Redis has for each node a hash of counts and the last refusal as JSON; both expire a week after the
+last refusal. Each web process collects refusals and writes them shortly after; while Redis is
+unavailable it keeps them.
 """
 
 import logging

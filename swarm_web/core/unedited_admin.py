@@ -1,4 +1,4 @@
-"""Base admin of rows that only the site writes."""
+"""Base admin of rows that only the site adds and edits."""
 
 from typing import TypeVar
 
@@ -17,5 +17,5 @@ class UneditedAdmin(admin.ModelAdmin[RowT]):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: RowT | None = None) -> bool:
-        """Return False: nobody edits rows."""
+        """Return False: nobody may edit rows in the admin."""
         return False

@@ -1,4 +1,4 @@
-"""The verifier child processes of this process: started on first use, stopped with it."""
+"""This process's pool of verifier child processes, started on first use and stopped at exit."""
 
 import atexit
 from functools import cache

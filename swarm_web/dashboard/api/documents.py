@@ -1,4 +1,4 @@
-"""Extracts from the OpenAPI document what the page `/api/docs` shows; pure."""
+"""Extracts from the OpenAPI document what the page `/api/docs` shows."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -139,8 +139,8 @@ def _describe_bounds(schema: Json) -> list[str]:
 def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
     """Return a schema's first example, or a value made from the examples of its fields.
 
-    `shapes` are the document's named schemas, `depth` the number of enclosing schemas. Without an
-    example, the value is None if `depth` is above _DEPTH.
+    `shapes` are the document's named schemas, `depth` the number of enclosing schemas. A
+    schema without an example gives None if `depth` is above _DEPTH.
     """
     if examples := schema.get("examples"):
         return examples[0]

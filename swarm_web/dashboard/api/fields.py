@@ -1,4 +1,4 @@
-"""The base of the API's schemas, and the types of fields that several of them have.
+"""The base class of the API's schemas, and the field types that several schemas share.
 
 The descriptions and examples appear in the OpenAPI document.
 """

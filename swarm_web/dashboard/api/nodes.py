@@ -114,7 +114,7 @@ class AnswerSpeedOut(ReportSchema):
 
 
 class HandOutOut(ReportSchema):
-    """How much less often the node's rollouts are handed out, and why."""
+    """How much less often the node's rollouts are sent to other nodes, and why."""
 
     model_config = read_under(row="level charge since until".split())
 
@@ -225,7 +225,7 @@ def list_nodes(
 
 @read(router, "/nodes/{name}", NodeOut)
 def get_node(request: HttpRequest, name: NodePath) -> NodeReport:
-    """Show one node; the figures are of the season that runs or ran last."""
+    """Show one node; the figures are of the running season, or else of the last one."""
     return read_report(load_node(name), now=timezone.now())
 
 

@@ -96,7 +96,7 @@ def register_error_handlers(api: NinjaAPI) -> None:
 
 
 def translate(problem: Exception | type[Exception]) -> RequestError:
-    """Return the error that the API reports for an exception; a 404 for any unknown exception."""
+    """Return the RequestError for an exception of a kind that `register_error_handlers` handles."""
     if isinstance(problem, RequestError):
         return problem
     if isinstance(problem, ValidationError):

@@ -138,7 +138,7 @@ class QuestionOut(ReportSchema):
 
 
 class QuestionsOut(ReportSchema):
-    """A round's questions, in order."""
+    """A round's questions, by position."""
 
     items: list[QuestionOut]
     next: Next
@@ -270,7 +270,7 @@ def list_scores_of_round(
 def list_questions(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
 ) -> ListPage[QuestionReport]:
-    """List the questions of a closed round, in order."""
+    """List the questions of a closed round, by position."""
     judge_round = _load(number)
     report = question_reporter(judge_round)
     return read_page(list_questions_of(judge_round), cursor=cursor, limit=limit, report=report)

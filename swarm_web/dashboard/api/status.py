@@ -23,7 +23,7 @@ router = Router(tags=["status"])
 
 
 class StatusOut(ReportSchema):
-    """The current round, and how many nodes are connected."""
+    """The current round, the number of connected nodes, and the site's versions."""
 
     model_config = read_under(pill="season phase until connected".split())
 
@@ -43,7 +43,7 @@ class StatusOut(ReportSchema):
 
 @dataclass(frozen=True)
 class SiteStatus:
-    """The current round, and the versions that this site runs."""
+    """The current round, the number of connected nodes, and the site's versions."""
 
     pill: Pill
     client_version: str = CLIENT_VERSION

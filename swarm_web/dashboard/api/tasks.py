@@ -1,4 +1,4 @@
-"""The read API's /tasks: a season's datasets, how often they are solved, and what they teach."""
+"""The read API's /tasks: a season's datasets and the pass rates of the arms in them."""
 
 from typing import Annotated, Any
 
@@ -67,7 +67,7 @@ class PassRateOut(RateOut):
 
 
 class AskedOut(ReportSchema):
-    """A revealed question that counts for the scores of `counted` nodes; `solved` solved it."""
+    """A revealed question; it counts for `counted` nodes, of which `solved` solved it."""
 
     round: RoundNumber
     prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
@@ -98,7 +98,7 @@ DatasetPath = Annotated[
 
 @read(router, "/tasks", TasksOut)
 def list_tasks(request: HttpRequest) -> SeasonTasks:
-    """List the season's datasets: how hard they are, and how often they are solved."""
+    """List the season's datasets, with their levels and pass rates."""
     return read_tasks()
 
 

@@ -1,4 +1,4 @@
-"""Addresses below /api/."""
+"""URL patterns below /api/."""
 
 from django.urls import path, re_path
 from django.views.generic import RedirectView

@@ -1,1 +1,1 @@
-"""Figures for Plotly, as plain dicts; pure."""
+"""Figures for Plotly, as plain dicts; the modules do not query the database."""

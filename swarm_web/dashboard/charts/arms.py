@@ -1,4 +1,4 @@
-"""The mean scores of one model's swarm, isolated and untrained nodes over rounds; pure."""
+"""The mean scores of one model's swarm, isolated and untrained nodes over rounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,8 @@ class ArmMean:
     """An arm's mean score over up to POOLED_ROUNDS rounds, the last of which is `round`.
 
     `nodes` is the mean number of nodes in these rounds. The interval is a 95 % Student's t interval
-    from the spread between nodes within rounds; None if each of the rounds had a single node. It is
-    too wide: it ignores that averaging over rounds reduces the spread.
+    from the spread between nodes within rounds; None if each of the rounds had a single node. The
+    interval is wider than 95 % requires, because averaging over rounds reduces the spread.
     """
 
     round: int

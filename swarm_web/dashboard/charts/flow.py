@@ -1,4 +1,4 @@
-"""A picture of who learned from whom: givers left, takers right, and bands between them; pure.
+"""A picture of who learned from whom: givers left, takers right, and bands between them.
 
 It is a Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave
 and took is in both columns. The width of a band shows the number of rollouts.
@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Band:
-    """A link as the path of an SVG shape."""
+    """The band from one giver to one taker; `path` is its SVG path."""
 
     link: Flow
     path: str
@@ -64,7 +64,7 @@ class FlowPicture:
 
 
 def draw_flow(links: Sequence[Flow]) -> FlowPicture:
-    """Return the picture of these links; in each column the nodes with most rollouts are on top."""
+    """Return the picture of `links`, with the nodes with most rollouts on top of each column."""
     unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
         ((link.giver, link.used) for link in links),
@@ -100,7 +100,7 @@ def _column(
 def _bands(
     links: Sequence[Flow], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
 ) -> list[Band]:
-    """Return a band for each link.
+    """Return a band for each link, `unit` thick per rollout.
 
     At each bar, bands are in the order of the bars at their other ends, so that few cross.
     """
@@ -120,7 +120,7 @@ def _bands(
 
 
 def _band(x0: float, y0: float, x1: float, y1: float, *, thickness: float) -> str:
-    """Return the SVG path of a band with upper corners (x0, y0) and (x1, y1)."""
+    """Return the SVG path of a band whose upper edge runs from (x0, y0) to (x1, y1)."""
     half = (x0 + x1) / 2
     there = f"M{x0:.1f},{y0:.1f} C{half:.1f},{y0:.1f} {half:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
     bottom0, bottom1 = y0 + thickness, y1 + thickness

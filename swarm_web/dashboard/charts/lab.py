@@ -1,4 +1,4 @@
-"""The figures of a lab report, with arms as curves or as points, and a small SVG sketch; pure."""
+"""The figures of a lab report, with arms as curves or as points, and a small SVG sketch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -99,9 +99,10 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
 
 
 def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
-    """Draw an arm's difference from the baseline over rounds, and the band of chance around 0.
+    """Draw an arm's difference from the baseline over rounds, with the range expected by chance.
 
-    A vertical line marks the round from which the difference stays outside of the band, if any.
+    The range is a band around 0. A vertical line marks the round from which the difference stays
+    outside of the band, if any.
     """
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": report.baseline}
     style = style_arms(report.arms)[onset.arm]
@@ -125,7 +126,7 @@ def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
 
 
 def _vertical_line(at: int) -> Figure:
-    """Return a dotted line at this x over the whole height."""
+    """Return a dotted vertical line at x = `at`, as high as the figure."""
     ends = {"x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper"}
     return {
         "type": "line",
@@ -291,7 +292,10 @@ def _height(part: float) -> float:
 
 
 def _spread(heights: Mapping[str, float]) -> dict[str, float]:
-    """Return the y of each line's name, so that names do not overlap; given the y of its end."""
+    """Return a y for each line's name at which names do not overlap.
+
+    `heights` maps each name to the y at which its line ends.
+    """
     spread: dict[str, float] = {}
     free = float(_FLOOR)
     for name, y in sorted(heights.items(), key=lambda end: -end[1]):
