@@ -1,4 +1,4 @@
-"""Test whether memory grows: a straight line fitted to readings, with a 95 % interval; pure.
+"""Test whether memory grows: a straight line fitted to readings, with a 95 % interval; no I/O.
 
 Memory is flat if the upper bound of its growth in ten minutes is below 2 % of the memory, or below
 2 MB if that is more, because the allocators of small processes take and return pages by the

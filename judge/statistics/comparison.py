@@ -1,4 +1,4 @@
-"""Comparison of the swarm and isolated nodes of each model within a season; pure.
+"""Comparison of the swarm and isolated nodes of each model within a season; no I/O.
 
 The unit is a node. In a round, a node's deviation is its score minus the mean score of all trained
 nodes of its model, so that hard rounds disadvantage nobody. The node's value is the mean of its

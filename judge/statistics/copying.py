@@ -1,4 +1,4 @@
-"""Detection of copied answers: pairs of nodes that share improbably many wrong answers; pure.
+"""Detection of copied answers: pairs of nodes that share improbably many wrong answers; no I/O.
 
 Correct answers agree because they are correct. An answer can be wrong in many ways, so the same
 wrong answers on many questions are evidence (G. O. Wesolowsky, "Detecting excessive similarity in

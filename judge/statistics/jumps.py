@@ -1,4 +1,4 @@
-"""Score jumps: nodes whose latest score is hard to explain by chance and learning; pure.
+"""Score jumps: nodes whose latest score is hard to explain by chance and learning; no I/O.
 
 A weak node that suddenly answers nearly everything may have begun to ask a larger model, a tool
 or another node. The expectation from its earlier rounds is the Beta-binomial posterior predictive

@@ -1,4 +1,4 @@
-"""A test over several seasons of whether sharing helps swarms, valid at every look; pure.
+"""A test over several seasons of whether sharing helps swarms, valid at every look; no I/O.
 
 A season is one swarm, and anything that affected one of its arms alone, such as an outage or a
 poisoned pool, is part of its difference. So the unit of the test is a season, not a node.

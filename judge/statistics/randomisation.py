@@ -1,4 +1,4 @@
-"""A randomisation test that is valid at every look; pure.
+"""A randomisation test that is valid at every look; no I/O.
 
 If a coin assigned the arms, the assignment mechanism is known exactly. Under Fisher's sharp null
 hypothesis, that no score depends on any node's arm, the scores are the same however the coin falls.

@@ -1,4 +1,4 @@
-"""Summary statistics of one round: node counts, quartiles of scores, questions, arms; pure.
+"""Summary statistics of one round: node counts, quartiles of scores, questions, arms; no I/O.
 
 Pages that list rounds read these instead of a round's thousands of scores.
 """

@@ -1,4 +1,4 @@
-"""Swarm minus isolated in each dataset, for one model of a season; pure.
+"""Swarm minus isolated in each dataset, for one model of a season; no I/O.
 
 The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
 questions that it solved over its rounds. Nothing is tested, because among many datasets some would

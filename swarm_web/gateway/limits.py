@@ -1,4 +1,4 @@
-"""Rate limits of a node, an account or an address: token buckets; pure.
+"""Rate limits of a node, an account or an address: token buckets; no I/O.
 
 A bucket belongs to one web process, so with P processes an account whose nodes use all of them may
 send up to P times as much. Times are in seconds.

@@ -1,4 +1,4 @@
-"""Spreads the times at which nodes reconnect; pure."""
+"""Spreads the times at which nodes reconnect; no I/O."""
 
 from datetime import datetime
 from random import Random

@@ -1,4 +1,4 @@
-"""User codes, as RFC 8628, section 6.1 recommends; pure."""
+"""User codes, as RFC 8628, section 6.1 recommends; no I/O."""
 
 import re
 from random import Random

@@ -1,4 +1,4 @@
-"""The fields of `report.json` and `summary.json` that the site reads; pure.
+"""The fields of `report.json` and `summary.json` that the site reads; no I/O.
 
 `swarm-node lab report` and `swarm-node lab summary` write these files. The client's module
 `node_client.lab.report.shape` documents all fields of a report. Fields not listed here are ignored.

@@ -1,4 +1,4 @@
-"""How evidence about a node lowers its hand-out weight, and how the weight returns; pure.
+"""How evidence about a node lowers its hand-out weight, and how the weight returns; no I/O.
 
 The weight is the factor on the chance that a node's rollouts are drawn. Its levels are full (1),
 lowered (1/4) and withheld (0). A finding lowers the node by one level, so a single false finding

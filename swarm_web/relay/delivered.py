@@ -1,4 +1,4 @@
-"""The list of rollouts that a node was given; pure.
+"""The list of rollouts that a node was given; no I/O.
 
 A node reports which rollouts it trained on. The report counts only for rollouts that the node was
 given, each once. The relay never gives a node the same rollout twice. So the list keeps every given

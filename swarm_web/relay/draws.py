@@ -1,4 +1,4 @@
-"""How rollouts are drawn from a pool window: the law of each of five strategies; pure.
+"""How rollouts are drawn from a pool window: the law of each of five strategies; no I/O.
 
 **Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
 already given to the node, was already picked in this draw, or belongs to a node with hand-out

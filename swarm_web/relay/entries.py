@@ -1,4 +1,4 @@
-"""A rollout in a pool window, and the sets used to draw and evict rollouts; pure.
+"""A rollout in a pool window, and the sets used to draw and evict rollouts; no I/O.
 
 A `Bag` returns in constant time the entry at a random index, for draws, and the oldest entry, for
 evictions. It uses a list for the first and an `OrderedDict` for the second.

@@ -1,4 +1,4 @@
-"""Whether a rollout is a copy of another one, whole or with a few words changed; pure.
+"""Whether a rollout is a copy of another one, whole or with a few words changed; no I/O.
 
 **What honest rollouts have in common.** Models that have learned a question often give equal
 answers, such as `<answer>4</answer>` eight times. A node may also send several rollouts for one

@@ -1,4 +1,4 @@
-"""Counts and reports of nodes since they were last written to the stores; pure.
+"""Counts and reports of nodes since they were last written to the stores; no I/O.
 
 A node's step changes some numbers in memory. Every few seconds the hub takes all of them. It writes
 contributions and points to Postgres (`relay.services.folding`), deliveries to Redis, and sends

@@ -1,4 +1,4 @@
-"""When a node's declarations count; pure.
+"""When a node's declarations count; no I/O.
 
 A node declares which of its rollouts are informative, and a worker checks some of these
 declarations. The verifiers are deterministic, so an honest node is rarely wrong. Checks are counted

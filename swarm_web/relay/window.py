@@ -1,4 +1,4 @@
-"""The pool window: the recent rollouts of a season, in the memory of one web process; pure.
+"""The pool window: the recent rollouts of a season, in the memory of one web process; no I/O.
 
 Bounds keep it small and fair. If a new entry exceeds a bound, an old one is evicted:
 

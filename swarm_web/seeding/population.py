@@ -1,4 +1,4 @@
-"""The nodes of the demo data: names, models, arms, and abilities; pure."""
+"""The nodes of the demo data: names, models, arms, and abilities; no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Questions and completions of the demo data, in the wording of the starter mix; pure.
+"""Questions and completions of the demo data, in the wording of the starter mix; no I/O.
 
 The texts are made here, not by the generators: a spec of the demo data does not give its question.
 """

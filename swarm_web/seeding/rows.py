@@ -1,4 +1,4 @@
-"""Rows of the demo data for COPY; pure.
+"""Rows of the demo data for COPY; no I/O.
 
 The constants ..._COLUMNS name the values of the rows in their order. Scores are computed with the
 judge's functions, once for each pattern of solved questions.

@@ -1,4 +1,4 @@
-"""Participants of each round of the demo data, and the questions that they solve; pure.
+"""Participants of each round of the demo data, and the questions that they solve; no I/O.
 
 A node that has trained through k rounds solves a question with the chance
 floor + (ceiling - floor) · (1 - exp(-k / pace)).

@@ -1,4 +1,4 @@
-"""Sizes of the demo data; pure."""
+"""Sizes of the demo data; no I/O."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Builds one window's leaderboard from ledgers and the season's result matrix; pure."""
+"""Builds one window's leaderboard from ledgers and the season's result matrix; no I/O."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

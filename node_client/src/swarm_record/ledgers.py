@@ -1,4 +1,4 @@
-"""Ledgers: each node's running totals in a season. Rounds can be added and subtracted; pure.
+"""Ledgers: each node's running totals in a season. Rounds can be added and subtracted; no I/O.
 
 A ledger has totals for each window of the leaderboard, such as the last 24 hours.
 `judge.services.standings` loads the ledgers, adds or subtracts the rounds that enter or leave a

@@ -1,4 +1,4 @@
-"""Ranks of nodes that took part in the same rounds, valid at any number of looks; pure.
+"""Ranks of nodes that took part in the same rounds, valid at any number of looks; no I/O.
 
 Two nodes are compared by the difference of their macro scores, as the leaderboard shows them, over
 the questions that count for both. A leaderboard is read after every round of a season, and a test

@@ -1,4 +1,4 @@
-"""Confidence intervals of judge scores, and Holm's adjustment; pure.
+"""Confidence intervals of judge scores, and Holm's adjustment; no I/O.
 
 A node's score over a window is its macro pass@1: the unweighted mean over datasets of the share of
 questions that the node solved. The share in one dataset is the score if there is one dataset, so

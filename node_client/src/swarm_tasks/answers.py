@@ -1,4 +1,4 @@
-"""Finds the answer in a completion, by versioned rules; pure, in time linear in its length.
+"""Finds the answer in a completion, by versioned rules; no I/O, linear time.
 
 A season keeps the version that it began with (`docs/tasks.md`), so its rounds stay comparable. A
 new version is a new member of `AnswerRules`; old versions never change.

@@ -1,4 +1,4 @@
-"""Parts of all figures: colours and dashes of the arms, lines, bands and axes; pure.
+"""Parts of all figures: colours and dashes of the arms, lines, bands and axes; no I/O.
 
 Colours and dashes of the arms are the same in every chart and safe for colour-blind readers;
 static/js/charts.js adds what depends on the theme (background, text, grid).

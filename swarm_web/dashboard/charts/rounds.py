@@ -1,4 +1,4 @@
-"""The spread of scores in each of a season's rounds; pure."""
+"""The spread of scores in each of a season's rounds; no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

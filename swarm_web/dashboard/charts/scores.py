@@ -1,4 +1,4 @@
-"""Judge scores of nodes over rounds, as figures for Plotly; pure."""
+"""Judge scores of nodes over rounds, as figures for Plotly; no I/O."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

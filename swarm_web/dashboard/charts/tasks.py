@@ -1,4 +1,4 @@
-"""The pass rates of one dataset by round and arm; pure."""
+"""The pass rates of one dataset by round and arm; no I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

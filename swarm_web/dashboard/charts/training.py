@@ -1,4 +1,4 @@
-"""Figures of a node's training, from the node's own reports; pure."""
+"""Figures of a node's training, from the node's own reports; no I/O."""
 
 from collections.abc import Sequence
 

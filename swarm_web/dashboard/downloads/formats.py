@@ -1,4 +1,4 @@
-"""Columns of downloads, and writers of CSV, JSON lines and Parquet, piece by piece; pure."""
+"""Columns of downloads, and writers of CSV, JSON lines and Parquet, piece by piece; no I/O."""
 
 import csv
 import io
