@@ -51,7 +51,7 @@ _FILTERS = ("model", "arm", "owner", "search")
 
 @dataclass(frozen=True)
 class Lift:
-    """A node's score minus the score of the same model untrained, as a fraction of one.
+    """A node's score minus the score of the same model untrained, in [-1, 1].
 
     `interval` is the 95 % interval of the difference; `base` is the row of the untrained node.
     """
@@ -62,7 +62,7 @@ class Lift:
 
 
 class WithLift:
-    """Base class of reports with a `lift`: the node compared with its model untrained, or None."""
+    """Base class of reports with a `lift`, which compares a node with its model untrained."""
 
     lift: Lift | None
 
@@ -134,8 +134,8 @@ def choose_scale_end(
     """Return the end of the scale on which a page draws its scores.
 
     It is the smallest of _SCALE_ENDS that covers the intervals of all `rows` and all `recent`
-    scores, or 1 if there are none. Scores of a young season can all be below .05, where a scale up
-    to 1 would show nothing.
+    scores, or 1 if there are none. Early in a season all scores can be below .05; a scale up to 1
+    would then show no differences.
     """
     highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
     return next((end for end in _SCALE_ENDS if end >= highest), 1.0)
@@ -166,8 +166,8 @@ def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift |
 class BoardQuery:
     """The parsed query string of the leaderboard's page.
 
-    The page begins after the standing at place `after`, 0 for the first page. `find` is the name of
-    a node to look for, empty for none.
+    The page begins after the standing at place `after`: places count from 1 in the order of the
+    leaderboard, and 0 gives the first page. `find` is the name of a node to look for, or empty.
     """
 
     window: str = "season"
@@ -249,7 +249,11 @@ def read_board(
     after: int = 0,
     limit: int = PAGE_ROWS,
 ) -> Leaderboard:
-    """Return a page of the shown season's leaderboard; it has no rows before the first season."""
+    """Return a page of the leaderboard of the shown season (`shown_season`).
+
+    The page begins after the standing at place `after`; 0 gives the first page. Before the first
+    season the page has no rows.
+    """
     season = shown_season()
     if season is not None:
         return read_leaderboard(
@@ -340,7 +344,7 @@ class NodeSearchResult:
 
 
 def search_node(query: BoardQuery) -> NodeSearchResult | None:
-    """Return where the leaderboard lists the node that `find` names; None if `find` is empty."""
+    """Return where the leaderboard lists the node `query.find`; None if `query.find` is empty."""
     if not query.find:
         return None
     node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()

@@ -1,4 +1,4 @@
-"""The judge's claims about swarm and isolated nodes, of one season and over several, in words."""
+"""The judge's claims about swarm and isolated nodes, in one season and over several, as text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ SEASONS_METHOD = (
 def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
     """Return how far a scale must extend on both sides of 0 to show all `bars`.
 
-    Each bar is a difference and its interval (or None), as fractions of one. The result is at least
-    _MIN_REACH.
+    Each bar is a difference of scores and its interval (or None); 0.1 is 10 percentage points. The
+    result is at least _MIN_REACH.
     """
     reach = _MIN_REACH
     for shown, interval in bars:
@@ -60,7 +60,11 @@ def measure_reach(bars: Sequence[tuple[float, Interval | None]]) -> float:
 
 @dataclass(frozen=True)
 class ArmAssignment:
-    """How a season's training nodes got their arms: `coin` of `nodes` nodes by a coin flip."""
+    """How the arms of a season's nodes were assigned.
+
+    `nodes` is the number of nodes that train. Of these, `coin` nodes got their arm by a coin flip,
+    and owners chose the arms of the others.
+    """
 
     coin: int
     nodes: int
@@ -75,7 +79,7 @@ class ArmAssignment:
 
     @property
     def words(self) -> str:
-        """What the assignment allows to conclude, in words."""
+        """How the arms were assigned, in words, with a warning if this cannot show causation."""
         if not self.nodes:
             return _("No node has an arm yet.")
         if self.coin == 0:
@@ -129,12 +133,12 @@ class CompareReport:
 
     @property
     def season_name(self) -> str:
-        """The shown season's name; empty before the first season."""
+        """The name of the shown season (`shown_season`); empty before the first season."""
         return self.season.name if self.season else ""
 
     @property
     def trial_rounds(self) -> int | None:
-        """Number of rounds after which the last look is planned; None without a season."""
+        """Number of rounds after which the last test is planned; None without a season."""
         return self.season.trial_rounds if self.season else None
 
     @property
@@ -144,9 +148,9 @@ class CompareReport:
 
     @property
     def next_look(self) -> int | None:
-        """After how many rounds of the season the next planned look (test of the claims) follows.
+        """Number of rounds after which the next look (test of the claims) is planned.
 
-        None after the last look, after the season's end, and without a season.
+        None if no further look is planned, if the season has ended, and without a season.
         """
         if self.season is None or self.season.state == Season.State.ENDED:
             return None
@@ -155,7 +159,7 @@ class CompareReport:
 
     @property
     def final(self) -> bool:
-        """Whether no further look will follow: the last one is over, or the season has ended.
+        """Whether no further test will follow: the last one is over, or the season has ended.
 
         False without a season.
         """
@@ -209,7 +213,7 @@ class CompareReport:
 
     @property
     def headline(self) -> str:
-        """The result of all claims in one sentence; before any test, the question and its state."""
+        """`answer`, preceded by "Does sharing help?" as long as no model has been tested."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -218,7 +222,7 @@ class CompareReport:
 
     @property
     def answer(self) -> str:
-        """The result of all claims in words, or why there is none yet; without the question."""
+        """The result of all claims in one sentence, or why there is none yet."""
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:
@@ -279,7 +283,8 @@ def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
 def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
     """Return in words how many nodes a test needs, and what the current nodes can detect.
 
-    Empty if it is unknown how much nodes differ.
+    The test covers `trial_rounds` rounds. Empty if the variation between nodes (`claim.spread`) is
+    unknown.
     """
     if claim.spread is None:
         return ""
@@ -381,7 +386,7 @@ def read_seasons() -> list[SeasonsReport]:
 
 
 def describe_seasons(claim: SeasonsClaim) -> str:
-    """Return in words what several seasons allow to conclude, or how many more the test needs."""
+    """Return in words the result of the test over seasons, or how many more seasons it needs."""
     if claim.missing_seasons:
         return ngettext(
             "Needs %(lacking)s more season to run the test (minimum %(least)s).",

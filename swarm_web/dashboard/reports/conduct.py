@@ -1,4 +1,4 @@
-"""Reports about restricted nodes, whose hand-out weight is not full, and about refusals."""
+"""Reports about restricted nodes, whose hand-out weight is below 1, and about refusals."""
 
 from dataclasses import dataclass
 
@@ -66,32 +66,32 @@ _CHARGES: dict[Conduct.Charge, tuple[Promise, Promise]] = {
 
 @dataclass(frozen=True)
 class HandOut:
-    """Why a node's hand-out weight is not full.
+    """Why a node's hand-out weight is below 1, so that its rollouts are drawn less often or never.
 
-    `row` has the weight, since when it applies, and the finding.
+    `row` has the level of the weight, the time when it was set, and the finding.
     """
 
     row: Conduct
 
     @property
     def why(self) -> str:
-        """What was found, in words."""
+        """Why the weight is below 1, in words."""
         row = self.row
         shares = {"bad": row.bad, "total": row.total, "allowed": round(100 * row.allowed)}
         return str(_CHARGES[Conduct.Charge(row.charge)][0]) % shares
 
     @property
     def remedy(self) -> str:
-        """What the owner can do, in words."""
+        """What the owner can do to restore the weight, in words."""
         return str(_CHARGES[Conduct.Charge(self.row.charge)][1])
 
 
 @dataclass(frozen=True)
 class HandOuts:
-    """The restricted nodes of a season: those whose hand-out weight is not full.
+    """The restricted nodes of a season: those whose hand-out weight is below 1.
 
-    `counts` are (name of the finding, name of the hand-out weight, number of nodes) and cover all
-    restricted nodes; `nodes` has at most LISTED of them, those whose weight was set last first.
+    `counts` has (label of the finding, label of the weight's level, number of nodes) and covers all
+    restricted nodes. `nodes` has at most LISTED of them, the most recently restricted first.
     """
 
     counts: list[tuple[str, str, int]]
@@ -104,7 +104,7 @@ class HandOuts:
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Return a season's nodes whose hand-out weight is not full, in two queries."""
+    """Return the restricted nodes of a season, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
@@ -117,7 +117,10 @@ def read_hand_outs(season_id: int) -> HandOuts:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """A node's recent refusals; `refusals` is None while Redis is unavailable."""
+    """The refusals that the site recently sent to a node, each with an error code.
+
+    `refusals` is None while Redis is unavailable.
+    """
 
     refusals: Refusals | None
 
@@ -140,11 +143,11 @@ class RefusalReport:
 
 
 def read_refusal_report(node: Node) -> RefusalReport:
-    """Read a node's recent refusals."""
+    """Return the refusals that the site recently sent to a node."""
     return RefusalReport(read_refusals(node.pk))
 
 
 def _translate_fix(code: str) -> str:
-    """Return the fix for a code in the reader's language; empty for unknown codes."""
+    """Return the fix for an error code, in the reader's language; empty for unknown codes."""
     fix = _FIXES.get(code)
     return gettext(fix) if fix else ""

@@ -1,4 +1,4 @@
-"""The comparison of one model's arms in detail: over rounds, by dataset, and by training mix."""
+"""One model's arms compared: over rounds, by dataset, and by share of external rollouts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -25,8 +25,9 @@ CHARTED_ROUNDS = 60
 class Duel:
     """The comparison of a model's arms in one season, in detail.
 
-    `drawing` shows the arms' scores over the season's last rounds, `gaps` has the difference
-    between the arms in each dataset, and `mixes` has the scores by training mix.
+    `drawing` shows the arms' scores over the season's last rounds, and `gaps` has the difference
+    between the arms in each dataset. `mixes` groups the nodes by their share of external rollouts
+    and says how well each group scores, relative to the model's mean.
     """
 
     model: str

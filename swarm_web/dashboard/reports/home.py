@@ -1,4 +1,4 @@
-"""The current state of the swarm: the round pill of every page, and the home page."""
+"""The current state of the swarm, for the pill in the header of every page and the home page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,14 +51,14 @@ class Pill:
 
 
 def read_pill(*, now: datetime) -> Pill:
-    """Read the pill in three queries."""
+    """Return what the header of each page shows, in three queries."""
     season, number, phase, until = _read_phase()
     connected = Node.objects.connected(now=now).count()
     return Pill(season, number, phase, until, connected, now)
 
 
 def _read_phase() -> tuple[str | None, int | None, str, datetime | None]:
-    """Return the first four fields of the pill: season, number, phase and until."""
+    """Return the first four fields of Pill: season, number, phase and until."""
     season = running_season()
     judge_round = current_round(season) if season else round_in_progress()
     if judge_round is None:
@@ -108,7 +108,7 @@ class ScoreChange:
 
     @property
     def z(self) -> float:
-        """The difference in standard errors, estimated from both rounds; used only for sorting."""
+        """`difference` in standard errors, estimated from both rounds; used only for sorting."""
         n_before, n_after = self.before[1], self.after[1]
         share = (self.before[0] + self.after[0]) / (n_before + n_after)
         error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
@@ -207,7 +207,7 @@ class Home:
 
     `board` has the first LEADERS rows of the season. `connected` is the number of connected nodes.
     `judged` is the number of questions that count in the window `24h`, answered or not, summed over
-    nodes. `pace` is None while it is unknown. `feed` has the newest rollouts.
+    nodes. `pace` is the rate of rollouts, None while it is unknown. `feed` has the newest rollouts.
     """
 
     board: Leaderboard
@@ -242,7 +242,10 @@ def describe_rollout(rollout: ArchivedRollout) -> FeedLine:
 
 
 def _count_judged(season: Season) -> int:
-    """Return the sum of `n` over the standings of window `24h`, as counting answers is too slow."""
+    """Return the number of questions that count in the window `24h`, summed over nodes.
+
+    The number is read from the standings, because counting answers is too slow.
+    """
     day = Standing.objects.filter(season=season, window=Window.DAY)
     return day.aggregate(n=Sum("n"))["n"] or 0
 
@@ -264,12 +267,12 @@ def latest_chain_link() -> ChainLink | None:
 
 
 def read_state() -> str:
-    """Return the token of the site's state: it changes when pages must be fetched again.
+    """Return the state token, a text that changes when pages must be fetched again.
 
-    Pages have parts that live messages do not contain. Charts depend on the last round in the
-    standings and the operator's last ruling, other pages on the season, the current round and its
-    phase, and the home page on the announcement. The token is the same in all processes and
-    languages.
+    Pages have parts that live messages do not contain. The token therefore changes with the last
+    round in the standings and the operator's last ruling (for charts), with the season, its current
+    round and phase (for other pages), and with the announcement (for the home page). It is the same
+    in all processes and languages.
     """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     announcement = current_announcement(now=timezone.now())

@@ -38,7 +38,7 @@ class Cost:
 
     @property
     def disk_gb(self) -> float:
-        """Gigabytes on disk."""
+        """Gigabytes that the installation takes on disk."""
         return self.disk / 1e9
 
     @property
@@ -74,7 +74,7 @@ _UPDATE: dict[Tool, str] = {
 
 
 def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
-    """Return the shell commands to install, by build of PyTorch and by tool."""
+    """Return the shell commands that install the client, by build of PyTorch and by tool."""
     return _fill(_INSTALL, site_url)
 
 

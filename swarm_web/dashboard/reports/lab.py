@@ -53,7 +53,7 @@ OUTCOMES: dict[Outcome, Promise] = {
 
 @dataclass(frozen=True)
 class Found:
-    """A finding; `source` is its report's folder.
+    """A finding, and the folder of the report that it comes from (`source`).
 
     `source` is None if the report is not in the summary's folder or not readable.
     """
@@ -76,7 +76,8 @@ class Found:
 class Grid:
     """Findings as a table with a row for each experiment and a column for each of `arms`.
 
-    A row is the experiment's name and a list with its finding for each arm, None where it has none.
+    A row is an experiment's name and a list with one entry for each arm: the experiment's finding
+    about this arm, or None.
     """
 
     arms: list[str]
@@ -87,9 +88,9 @@ class Grid:
 class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is False
-    for all questions except `recipe`. For `recipe` it is whether there are findings, no comparison
-    is pending, and every finding is confirmatory and as expected.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is True
+    only for the question `recipe`, and only if it has findings, all of them are confirmatory and as
+    expected, and no comparison is pending.
     """
 
     key: str
@@ -110,10 +111,10 @@ class LabQuestion:
 
     @property
     def grid(self) -> Grid | None:
-        """The findings of the question `map` about cumulative own reward, by experiment and arm.
+        """The findings about cumulative own reward, by experiment and arm, if `key` is `map`.
 
-        None for other questions, and if these findings are about fewer than two experiments or two
-        arms.
+        None for other questions, and if the findings are about fewer than two experiments or fewer
+        than two arms.
         """
         found = [each for each in self.found if each.comparison.outcome == "own"]
         arms = list(dict.fromkeys(each.comparison.arm for each in found))
@@ -153,8 +154,9 @@ class LabAnswer:
 class ArmRow:
     """An arm as tables show it: its style in figures, its gain over the baseline, the paper's gain.
 
-    `found` is the comparison with the baseline in cumulative own reward, None for an arm without
-    one, such as the baseline. `paper` is None if the paper has no arm of that name.
+    `found` compares the arm with the baseline in cumulative own reward; it is None for the baseline
+    and for any other arm that was not compared. `paper` is None if the paper has no arm of that
+    name.
     """
 
     arm: LabArm

@@ -39,9 +39,9 @@ def write_gain(ratio: float | None) -> str:
 
 
 def write_amount(value: float | None) -> str:
-    """Write a number with up to three significant digits; from 999.5 on as a whole number.
+    """Write a number with at most three significant digits, such as `.25`; None is a dash.
 
-    The digits of such a whole number are in groups of three. None is a dash.
+    Numbers from 999.5 on are rounded to whole ones, with digits in groups of three: `1 234`.
     """
     if value is None:
         return NONE
@@ -55,7 +55,7 @@ def write_amount(value: float | None) -> str:
 
 
 def write_signed(value: float) -> str:
-    """Write a difference with its sign."""
+    """Write a difference as `write_amount` does, always with its sign."""
     return _sign(value) + write_amount(abs(value))
 
 
@@ -73,7 +73,7 @@ def write_change(found: LabComparison) -> str:
 
 
 def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
-    """Return the ends of the interval of what `write_change` writes; None if it has no interval."""
+    """Return the interval of the change that `write_change` writes, as texts; None without one."""
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)
     return _write_ends(found.gain_low, found.gain_high, write_gain)
@@ -174,10 +174,10 @@ def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Table
 
 
 def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
-    """Return the difference over rounds of the given arm, or of the first arm that has one.
+    """Return an arm's difference from the baseline over rounds.
 
-    None if `arm` is None and no arm has a difference. Raises RequestError if the given arm has
-    none.
+    If `arm` is None, return the report's first such difference, or None if it has none. Raises
+    RequestError if the report has none for the given arm.
     """
     if arm is None:
         return next(iter(report.onsets), None)
@@ -192,7 +192,7 @@ def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
 
 
 def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
-    """Draw an arm's difference from the baseline over rounds, with the band of `LabOnset`."""
+    """Draw an arm's difference from the baseline over rounds, with the band expected by chance."""
     return TabledChart(
         draw=partial(draw_onset, report, onset),
         columns=[_("Round"), _("Difference"), _("± expected by chance")],

@@ -47,11 +47,11 @@ _DEFERRED = ("answered", "solved", "round__rules", "round__secret")
 
 @dataclass(frozen=True)
 class AnswerSpeed:
-    """How fast a node's answers arrived in round `number`: `answers` within `milliseconds`.
+    """How fast a node answered in round `number`, compared with how fast it generates in training.
 
-    The time starts when the questions are sent. `training` is the number of completions per second
-    in training, estimated from the steps between the node's last two stored training reports; None
-    if there are not two, or no step or no time is between them.
+    `answers` is the number of its answers, the last of which arrived `milliseconds` after the
+    questions were sent. `training` is the number of completions per second in training, as
+    `_training_speed` estimates it; None if that is unknown.
     """
 
     number: int
@@ -68,20 +68,19 @@ class AnswerSpeed:
 
     @property
     def times(self) -> int:
-        """`ratio`, rounded to a whole number; 0 if it is unknown."""
+        """`ratio`, rounded to a whole number; 0 if `ratio` is None."""
         return round(self.ratio or 0)
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether `ratio` is above SUSPICIOUS_RATIO: the model can hardly have answered."""
+        """Whether `ratio` is above SUSPICIOUS_RATIO: too fast for the model that is trained."""
         return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
 
 
 def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
     """Return how fast a node answered in the round of its result `last`.
 
-    Returns None if the node submitted no answer in that round, or no latency of its answers is
-    known.
+    Returns None if no answer of the node in that round is stored, or none has a latency.
     """
     answers = Answer.objects.filter(node=node, question__round=last.round_id)
     found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
@@ -98,7 +97,7 @@ def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | 
 def _training_speed(node: Node, season: Season) -> float | None:
     """Estimate a node's completions per second from its last two stored training reports.
 
-    None if there are not two reports, or if no step or no time is between them.
+    None if there are fewer than two, or if the step or the time did not increase between them.
     """
     points = training_points(node, season_id=season.pk, limit=2)
     if len(points) < 2:
@@ -156,7 +155,7 @@ class NodeReport(WithLift):
     and `speed` how fast it answered in the latest round that it has a result for. `signing_keys`
     are the public keys that it has announced for its signatures. `delivered_to_others` counts how
     often its rollouts were delivered to other nodes; None if unknown. `hand_out` says why the
-    node's hand-out weight is not full; None if it is full. `verdict` says whether the node works.
+    node's hand-out weight is below 1; None if it is 1. `verdict` says whether the node works.
     """
 
     node: Node
@@ -193,7 +192,7 @@ class NodeReport(WithLift):
 
     @property
     def cells_by_dataset(self) -> dict[str, Cell]:
-        """The node's cells by dataset."""
+        """The node's result in each dataset, by the name of the dataset."""
         return {cell.dataset: cell for cell in self.cells}
 
     @cached_property
@@ -203,7 +202,7 @@ class NodeReport(WithLift):
 
     @property
     def declarations_count(self) -> bool:
-        """Whether the node's declarations count: they have not lapsed."""
+        """Whether the node's declarations about its rollouts count, that is, have not lapsed."""
         return self.participation.declarations_lapsed_at is None
 
 
@@ -282,7 +281,7 @@ def _count_ranked(season: Season) -> int:
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
-    """Return a cell for each dataset, sorted by dataset; `cells` maps a dataset to (correct, n)."""
+    """Return a Cell for each dataset, sorted by dataset; `cells` maps a dataset to (correct, n)."""
     return [
         Cell(dataset, correct, n, correct / n, macro_interval(correct / n, n))
         for dataset, (correct, n) in sorted(cells.items())

@@ -60,11 +60,11 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's scores in the last `span` rounds of a season that it was scored in.
+    """Draw a node's scores in the last `span` of the season's rounds in which it was scored.
 
-    They are pooled as in `charts.scores.draw_node`. `span` is one of SPANS. `base` is the row of an
-    untrained node of the same model, or None; its scores are drawn too. Makes at most two queries,
-    plus one if the season's first round is not cached.
+    Scores are pooled over rounds as in `charts.scores.draw_node`. `span` is one of SPANS. `base` is
+    the row of an untrained node of the same model, whose scores are drawn too, or None. Makes at
+    most two queries, plus one if the season's first round is not cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -110,9 +110,9 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
     """Return a node's results in the season's closed rounds, newest first (`results_of_node`).
 
-    Rounds with an id below the id of the season's first round are excluded, so that the index alone
-    skips earlier seasons, whose scores lie on other pages of the database. Ids of rounds increase
-    with their numbers.
+    The query also requires the round's id to be at least that of the season's first round. As ids
+    increase with the numbers of rounds, this excludes nothing further, but lets the database skip
+    the node's scores of earlier seasons by the index alone.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -122,10 +122,11 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the leaderboard row of the untrained node of the same model with the most questions.
+    """Return the leaderboard row of the untrained node with the same model as `node`.
 
-    None if there is no such node, or if `node` is itself untrained. A `lift` that the caller has
-    measured contains this row, so passing it saves a query.
+    Of several, it is the one with the most questions that count. None if there is no such node, or
+    if `node` is itself untrained. If the caller has measured a `lift`, it contains this row, so
+    passing it saves a query.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -147,7 +148,7 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The nodes with which a node exchanged rollouts within PEERS_SINCE, in two lists.
+    """The nodes with which a node exchanged rollouts in the last 7 days (PEERS_SINCE).
 
     The node trained on rollouts of the nodes in `taken`, and the nodes in `given` trained on its
     rollouts. Each list has at most LISTED_PEERS nodes, those with the most rollouts first.
@@ -166,7 +167,7 @@ def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return the nodes with which `node` exchanged rollouts in a season, in two queries."""
+    """Return the nodes with which `node` lately exchanged rollouts in a season, in two queries."""
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
@@ -220,7 +221,8 @@ def read_charts(
 def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
     """Draw a chart of a node's page: `score`, `training` or `reflection`.
 
-    The figure is empty before the first season. Raises RequestError for another chart.
+    `score` is the chart that `read_charts` calls `history`. The figure is empty before the first
+    season. Raises RequestError for another chart.
     """
     check_choice("chart", chart, ["score", "training", "reflection"])
     season = shown_season()

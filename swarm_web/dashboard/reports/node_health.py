@@ -76,7 +76,7 @@ def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus
 
 
 def _read_in_progress(season: Season) -> _RoundInProgress | None:
-    """Return the round that opened last: at most one is open, and those being scored are older."""
+    """Return the latest round that is open or being scored; None if there is none."""
     in_progress = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
     counted = in_progress.order_by("-opens_at").annotate(count=Count("questions"))
     found = counted.values_list(*_RoundInProgress._fields[:-1], "count").first()
@@ -166,11 +166,11 @@ def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
 
 
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
-    """Return `verdict` with what the node does in the current round; unchanged without a seat.
+    """Return `verdict` with the node's progress in the current round added to its reason.
 
-    A node that has not requested the questions when half of the answering time is over does not
-    get the state `good`, whatever its results are. After the answering time it is explained why
-    the node missed the round.
+    Without a seat, `verdict` is unchanged. If the node has not requested the questions, its state
+    is `waiting` instead of `good` once half of the answering time is over, and `bad` when the round
+    is no longer open.
     """
     if seat is None:
         return verdict
@@ -238,7 +238,7 @@ def _explain_miss(missed: int) -> NodeHealth:
 def _judge_place(number: dict[str, int], *, row: LeaderboardRow | None, minimum: int) -> NodeHealth:
     """Return the health of a node that answered all questions of its last round.
 
-    `number` holds the round's number, for texts.
+    `number` is {"number": the round's number}, to be inserted into texts.
     """
     answered = _("It is connected and answered all questions of round %(number)s.") % number
     if row is None:

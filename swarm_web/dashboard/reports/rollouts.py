@@ -80,8 +80,8 @@ class Card:
 class RolloutQuery:
     """The parsed query string of a page of rollouts.
 
-    `season` is a season's name, empty for the shown season. The page begins after the key `after`;
-    None for the first page.
+    `season` is a season's name, empty for the shown season. The page begins after the rollout with
+    the key `after`, or with the first rollout if `after` is None.
     """
 
     filters: RolloutFilters
@@ -115,7 +115,7 @@ class RolloutList:
 
 
 def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
-    """Return the parsed query string of the page.
+    """Return the parsed query string of a page of rollouts.
 
     Raises RequestError for an unknown `outcome` and for an invalid cursor `after`.
     """
@@ -136,7 +136,7 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
 
 
 def _clean(text: str) -> str:
-    """Return at most 200 characters of a text, without outer spaces and (for Postgres) NUL."""
+    """Return a text without outer spaces and NUL (Postgres rejects it), cut to 200 characters."""
     return text.replace("\0", "").strip()[:200]
 
 
@@ -195,7 +195,8 @@ def list_archived(
 def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
     """Return a rollout's card with at most `limit` completions; None shows all.
 
-    If some must be left out, the first right and the first wrong completion are chosen first.
+    If the rollout has more, its first right and its first wrong completion come first, then the
+    others in order.
     """
     shown = [
         ShownCompletion(
@@ -246,9 +247,9 @@ def decode_cursor(text: str) -> RolloutKey | None:
 class FlowReport:
     """Who learned from whom in the hour that begins at `hour`.
 
-    `links` are the pairs of nodes in which one trained on the most rollouts of the other, at most
-    SHOWN_LINKS, largest first, and `picture` draws them. `is_now` is whether the hour is not over
-    yet.
+    Each of `links` says how many rollouts of one node another node trained on. There are at most
+    SHOWN_LINKS, the largest first, and `picture` draws them. `is_now` is whether the hour is still
+    running.
     """
 
     season: Season | None
@@ -264,12 +265,12 @@ class FlowReport:
 
     @property
     def earlier(self) -> str:
-        """The previous hour, as `format_hour` writes it."""
+        """The hour before `hour`, as `format_hour` writes it."""
         return format_hour(self.hour - _HOUR)
 
     @property
     def later(self) -> str:
-        """The next hour, as `format_hour` writes it; empty if it has not begun."""
+        """The hour after `hour`, as `format_hour` writes it; empty if it has not begun."""
         return "" if self.is_now else format_hour(self.end)
 
 
@@ -279,9 +280,10 @@ def format_hour(hour: datetime) -> str:
 
 
 def read_hour(text: str, *, now: datetime) -> datetime:
-    """Return the beginning of the hour that the parameter `hour` names; if empty, of this hour.
+    """Return the start of the hour that `text` names, or of the current hour if `text` is empty.
 
-    Raises RequestError for other text, and for hours in the future or before 2000.
+    Raises RequestError for a text in another form than that of `format_hour`, and for hours in the
+    future or before 2000.
     """
     current = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if not text:

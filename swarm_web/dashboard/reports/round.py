@@ -102,8 +102,8 @@ class QuestionReport:
     """A revealed question, with the number of nodes that solved it.
 
     `seated` nodes were scored in the round. The question counts for `counted` of them, and `solved`
-    of these nodes solved it. It counts for all `seated` nodes, or for none if an answer to it that
-    was not postponed could not be graded in time.
+    of these nodes solved it. `counted` is `seated`, or 0 if an answer to the question could not be
+    graded in time. A postponed answer that is not graded in time counts as wrong instead.
     """
 
     question: Question
@@ -118,7 +118,7 @@ class QuestionReport:
 
     @property
     def share(self) -> float | None:
-        """The share of the `counted` nodes that solved it, in [0, 1]; None if `counted` is 0."""
+        """Share of `counted` nodes that solved the question, in [0, 1]; None if `counted` is 0."""
         return self.solved / self.counted if self.counted else None
 
 
@@ -157,11 +157,11 @@ class Lead:
 class RoundReport:
     """What pages and API show of a round; before it closes, `questions` is empty and `lead` None.
 
-    `seen_before` of its `question_count` questions repeat an earlier question, of the same round or
-    of an earlier round of the season. `seats` nodes have a seat in the round, and `completed` of
-    them answered every question. `lead` is None also if all scored nodes are untrained or
-    quarantined. A round that became void after it closed keeps its revealed questions, and loses
-    its scores and lead.
+    The round has `question_count` questions, of which `seen_before` repeat an earlier question of
+    the same round or of an earlier round of the season. `seats` nodes have a seat in the round, and
+    `completed` of them answered every question. `lead` is None also if all scored nodes are
+    untrained or quarantined. A round that became void after it closed keeps its revealed questions,
+    and loses its scores and lead.
     """
 
     round: Round
@@ -211,7 +211,7 @@ class RoundReport:
 class RoundEdition:
     """The version of the API's response for a revealed round, as an HTTP `etag`.
 
-    `rows` is the round's number of scores. The response has them unless the round is void.
+    `rows` is the number of the round's scores. The response contains them unless the round is void.
     """
 
     etag: str
