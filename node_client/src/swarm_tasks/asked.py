@@ -1,10 +1,10 @@
-"""The questions that a season has asked, and the chain that binds a round to them; no I/O.
+"""A hash chain that commits a round to all questions asked earlier in its season; no I/O.
 
 A question is identified by its digest, the first eight bytes of the SHA-256 of its text, whatever
 its index. A round's entry is a hash of a seal and the digests of the round's questions. The seal is
 derived from the round's secret, so nobody can test guesses of sealed questions against the entry.
-The rules of a round contain the hash chain over the entries of all earlier rounds, so the earlier
-questions are fixed before anybody answers.
+The rules of a round contain the newest hash of a chain over the entries of all earlier rounds, so
+the questions of those rounds are fixed before anybody answers the new one.
 """
 
 import hashlib
@@ -40,9 +40,9 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 
 
 def seal_of(secret: bytes) -> bytes:
-    """Return the seal of a round, for `entry_of`: an HMAC-SHA256 of a fixed text.
+    """Return a round's seal: an HMAC-SHA256 of a fixed text, with the round's secret as the key.
 
-    The round's secret is the key. The seal does not reveal the secret.
+    `entry_of` hashes it with the questions. The seal does not reveal the secret.
     """
     return hmac.digest(secret, b"asked", "sha256")
 

@@ -44,7 +44,7 @@ class BatchProgress:
         return [job for _, job in self._running]
 
     def record(self, results: Iterable[StepResult]) -> None:
-        """Record the results of the steps of the jobs that `next_jobs` returned, in order.
+        """Record the results of one request: the steps of the jobs from `next_jobs`, in order.
 
         There may be fewer results than steps; texts without a result become pending again.
         """
@@ -60,7 +60,7 @@ class BatchProgress:
         self._pending.extendleft(reversed(unfinished))
 
     def results(self) -> list[list[StepResult]]:
-        """Return the result of each text, group by group.
+        """Return the result of each text, as one list for each task of the batch.
 
         A text of more than MAX_COMPLETION_CHARS is wrong without being scored; a text that is still
         pending has the value NOT_SCORED.
@@ -72,7 +72,7 @@ class BatchProgress:
 
 
 def pending_steps(jobs: Sequence[Job]) -> list[float]:
-    """Return the initial values of a request's steps: one for each job's task and each text."""
+    """Return a request's pending values for the step board: one for each task and each text."""
     steps: list[float] = []
     for job in jobs:
         steps.append(NOT_GENERATED)

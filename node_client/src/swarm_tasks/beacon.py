@@ -70,7 +70,7 @@ class Beacon(Struct, frozen=True):
 
 
 class BeaconValue(Struct, frozen=True):
-    """The value of a beacon's round: 32 random bytes and a signature, in hex."""
+    """The value of a beacon's round: the round's number, 32 random bytes and a signature (hex)."""
 
     round: Emission
     randomness: Hash
@@ -87,7 +87,7 @@ class BeaconError(Exception):
 
 
 def next_beacon(chain: str, *, after: datetime) -> Beacon:
-    """Return the name of the first value that a chain publishes at `after` or later.
+    """Return the `Beacon` that names a chain's first value published at `after` or later.
 
     Raises KeyError for a chain that is not in TIMETABLES.
     """
@@ -114,5 +114,5 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 
 
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
-    """Return the key to draw questions with: HMAC-SHA256 of the randomness, keyed by the secret."""
+    """Return the key to draw questions with: HMAC-SHA256 of `value.randomness` under `secret`."""
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

@@ -1,4 +1,4 @@
-"""Counts right answers by dataset, and computes their macro pass@1. Pure.
+"""Counts right answers by dataset, and computes their macro pass@1; no I/O.
 
 Server and client compute the same floats: counts are whole numbers, each dataset's share is one
 division, and `math.fsum` rounds the sum of shares once, whatever their order.

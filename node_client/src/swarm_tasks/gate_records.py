@@ -46,16 +46,19 @@ class Measured(Struct, frozen=True, omit_defaults=True):
 
 
 class GateResult(Struct, frozen=True):
-    """The content of `allowlist.json`. `generator` is the library's name and version."""
+    """The content of `allowlist.json`: the measured datasets by name.
+
+    `generator` is the library's name and version.
+    """
 
     generator: str
     datasets: dict[str, Measured]
 
 
 class LevelRecord(Struct, frozen=True):
-    """The content of `levels.json`: for each dataset its levels, the easiest first.
+    """The content of `levels.json`: for each dataset with several levels, their configurations.
 
-    `generator` is the library's name and version.
+    The easiest level comes first. `generator` is the library's name and version.
     """
 
     generator: str

@@ -33,10 +33,11 @@ def level_record() -> LevelRecord:
 def rungs_around(task: TaskChoice) -> Rungs:
     """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
-    A level is easier than the season's configuration if at least one of its numbers is easier and
-    none is harder, and harder if at least one is harder and none is easier. All other levels are
-    left out. Fields that do not change with the level, or that both rise and fall, keep the
-    season's values; a level that is not allowed together with these values is left out too.
+    A level is easier than the season's configuration if at least one of its number fields is
+    easier and none is harder, and harder if at least one is harder and none is easier. All other
+    levels are left out. Fields that do not change from level to level, or that rise at some levels
+    and fall at others, keep the season's values. A level that is not allowed together with these
+    values is left out too.
 
     Raises KeyError for a dataset that is not allowed.
     """

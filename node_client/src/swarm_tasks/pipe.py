@@ -26,9 +26,9 @@ class Message(Struct, frozen=True, tag_field="type"):
 
 
 class Draw(Struct, frozen=True):
-    """Make the tasks at these indices in order, until a question belongs to `part`.
+    """Task indices to try in order, until the question of one belongs to `part`.
 
-    If `part` is null, every question counts as belonging to it.
+    If `part` is null, any question will do.
     """
 
     dataset: str
@@ -39,13 +39,13 @@ class Draw(Struct, frozen=True):
 
 
 class Draws(Message, frozen=True, tag="draws"):
-    """Make all of these draws. Together they have at most MAX_STEPS indices."""
+    """A request to make several draws, which together have at most MAX_STEPS indices."""
 
     draws: list[Draw]
 
 
 class Job(Struct, frozen=True):
-    """Make one task and score each text as an answer to it."""
+    """A task to make, and the texts to score as answers to it."""
 
     dataset: str
     config: Config
@@ -55,7 +55,7 @@ class Job(Struct, frozen=True):
 
 
 class ScoreRequest(Message, frozen=True, tag="score"):
-    """Do the jobs in order; `rules` find the answers in their texts.
+    """A request to do jobs in order. `rules` says how to find the answer in each text.
 
     The jobs have at most MAX_STEPS steps, one for each task and each text. After `seconds` no
     further text is started; the steps that were not done stay pending.
@@ -73,9 +73,9 @@ class Ready(Message, frozen=True, tag="ready"):
 
 
 class GeneratedTask(Message, frozen=True, tag="made"):
-    """The result of a draw: the index and question of the first task that belongs to the part.
+    """The result of a draw: index and question of the first task whose question is in the part.
 
-    If none does, `index` is null and `question` is empty.
+    If there is none, `index` is null and `question` is empty.
     """
 
     index: int | None
@@ -83,7 +83,7 @@ class GeneratedTask(Message, frozen=True, tag="made"):
 
 
 class Scored(Message, frozen=True, tag="scored"):
-    """Every step of the request was done, or its time was over. The step board has the results."""
+    """The reply to a `ScoreRequest` that is done or out of time; the step board has the results."""
 
 
 class Failed(Message, frozen=True, tag="failed"):
@@ -132,7 +132,7 @@ def read_length(header: bytes | bytearray) -> int:
 
 
 def decode_request(raw: bytes) -> Request:
-    """Return the request in a message. Raises msgspec.DecodeError if the message is not one."""
+    """Return the request that a message contains. Raises msgspec.DecodeError if it has none."""
     return _request_decoder.decode(raw)
 
 

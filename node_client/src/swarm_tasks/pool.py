@@ -24,7 +24,7 @@ _CHUNK_TEXTS = range(16, 1024)
 class VerifierPool:
     """`size` verifiers that work at once and are used like one `Verifier`. Thread-safe.
 
-    A context manager that ends all children. Each child is started when it is first needed.
+    As a context manager, it ends all children on exit. A child starts when first needed.
     `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
 
@@ -81,7 +81,7 @@ class VerifierPool:
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[list[Verdict]]:
-        """Return one verdict for each completion text of each task, in order.
+        """Return one verdict for each text, as one list for each task of the batch, in order.
 
         The batch is divided among the children; a text that hangs delays only the child that scores
         it. Raises RefusedError as `Verifier.score_many` does.
@@ -102,8 +102,9 @@ class VerifierPool:
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, and return an attempt for each text, in order.
 
-        See `Verifier.score_until`. With a `text_s` of DEADLINE_S or more, each text is sent on its
-        own, so that no text waits behind a slow one; otherwise texts are sent in chunks.
+        `Verifier.score_until` explains the arguments. With a `text_s` of DEADLINE_S or more, each
+        text is sent on its own, so that no text waits behind a slow one; otherwise texts are sent
+        in chunks.
         """
         return self._distribute(
             batch,

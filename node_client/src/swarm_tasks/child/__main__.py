@@ -1,11 +1,11 @@
 """Answer requests: `python -m swarm_tasks.child DEADLINE_S BOARD`.
 
-BOARD is the file descriptor of the board's memory (`swarm_tasks.step_board`). The child reserves
-the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request after the
-other until the parent closes the pipe.
+BOARD is the file descriptor of the step board's memory (`swarm_tasks.step_board`). The child
+reserves the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request
+after the other until the parent closes the pipe.
 
-The parent kills a child that exceeds the deadline. In case the parent has died, the child also sets
-an alarm whose signal ends it whatever its Python code is doing. An idle child ends when the pipe
+The parent kills a child that exceeds the deadline. The child also sets an alarm, in case the parent
+has died: its signal ends the child whatever code it is running. An idle child ends when the pipe
 closes.
 """
 
@@ -61,7 +61,7 @@ class ChildServer:
     deadline_s: float
 
     def send(self, message: Message) -> None:
-        """Send one message at once."""
+        """Write a message to the parent and flush the pipe."""
         self.replies.write(encode_message(message))
         self.replies.flush()
 
@@ -117,9 +117,9 @@ class ChildServer:
     def _score(self, request: ScoreRequest) -> Scored:
         """Make each job's task and score its texts, and write each result to the board.
 
-        The reply has no content. No text is started after the request's time is over; such texts
-        keep their initial value on the board. This loop is kept fast, because it runs for every
-        text.
+        The returned `Scored` has no fields. No text is started after the request's time is over;
+        the remaining texts keep their initial value on the board. The inner loop is kept fast,
+        because it runs for every text.
         """
         steps, seconds, clock = self.board.steps, self.board.seconds, time.monotonic
         until = clock() + request.seconds
@@ -145,9 +145,9 @@ class ChildServer:
         return Scored()
 
     def _set_alarm(self) -> float:
-        """Set the alarm again, and return the time (`time.monotonic`) at which to renew it.
+        """Restart the alarm, and return the time (`time.monotonic`) at which to restart it again.
 
-        It is not renewed for every text, because the system call may take as long as scoring one.
+        It is not restarted for every text, because the system call may take as long as scoring one.
         """
         signal.setitimer(signal.ITIMER_REAL, self.deadline_s * _ALARM_FACTOR)
         return time.monotonic() + self.deadline_s * _RENEW_FACTOR
@@ -166,7 +166,7 @@ def _explain(problem: Exception) -> Failed:
 def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the pipes for requests and replies, and detach them from standard input and output.
 
-    So a generator's `print` writes to standard error, and `input` reads nothing.
+    After that, a generator's `print` writes to standard error, and its `input` reads nothing.
     """
     requests, replies = os.fdopen(os.dup(0), "rb", _READ_BYTES), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -177,7 +177,10 @@ def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def main() -> None:
-    """Enter the sandbox and serve."""
+    """Enter the sandbox and serve requests.
+
+    If the installed library is not the one of the allow-list, send `Failed` and return instead.
+    """
     deadline_s, memory = float(sys.argv[1]), int(sys.argv[2])
     requests, replies = _reserve_pipes()
     board = StepBoard(memory)

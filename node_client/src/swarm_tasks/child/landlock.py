@@ -31,10 +31,11 @@ def landlock_version() -> int:
 def allow_reading_only(paths: Iterable[Path]) -> None:
     """Permanently limit this thread's file access to reading files at or below `paths`.
 
-    The limit also applies to threads and processes that it starts later. Newer kernels then also
-    refuse TCP, and signals and abstract sockets to processes outside the sandbox. Paths that do not
-    exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses or
-    has no Landlock.
+    The limit also applies to threads and processes that it starts later. From version 4 of
+    Landlock's interface on, binding and connecting TCP sockets is refused too. From version 6 on,
+    so are signals, and connections to abstract Unix sockets, to processes outside the sandbox.
+    Paths that do not exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the
+    kernel refuses or has no Landlock.
     """
     version = landlock_version()
     if version == 0:

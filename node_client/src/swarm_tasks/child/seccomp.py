@@ -1,11 +1,13 @@
 """A seccomp filter: system calls that a verifier never needs fail with EPERM (Linux).
 
-It lists the refused calls instead of the allowed calls. The calls that Python and the C library
-make differ between versions, and a verifier that breaks on a new version would protect nobody. The
-lists contain what leads out of the process (sockets, new processes and programs, signals to and
-memory of other processes, namespaces, mounts, and kernel interfaces that have been used to evade
-such filters); what reads or changes a file's attributes, which Landlock does not cover; memory that
-the process's limits do not count; and what would change its share of the processor or the disk.
+The module lists the calls to refuse. A list of calls to allow would break verifiers on new versions
+of Python or the C library, which make other calls. The refused calls:
+
+- reach outside the process: sockets, new processes and programs, signals to and memory of other
+  processes, namespaces, mounts, and kernel interfaces that have been used to evade such filters;
+- read or change files' attributes or watch files, which Landlock does not cover;
+- create memory that the process's limits do not count;
+- change the process's share of the processor or the disk.
 
 https://docs.kernel.org/userspace-api/seccomp_filter.html; numbers from <asm/unistd.h>.
 """
@@ -109,10 +111,9 @@ def refuse_system_calls() -> None:
 def _filter_program(architecture: int, numbers: list[int]) -> bytes:
     """Return a classic BPF program that refuses the system calls with these numbers.
 
-    It ends a process that makes calls of another architecture.
-
-    A jump's offset is the number of instructions that it skips.
+    The program kills a process that makes a call of another architecture.
     """
+    # A jump's offset is the number of instructions that it skips.
     steps = [
         _step(_LOAD, _OFFSET_OF_ARCHITECTURE),
         _step(_JUMP_IF_EQUAL, architecture, if_true=1),

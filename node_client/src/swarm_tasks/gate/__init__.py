@@ -2,7 +2,8 @@
 
 Run `python -m swarm_tasks.gate`. `checks` decides whether a dataset is allowed, and `ranges` finds
 which fields of its configuration may be set and to what. `answers` has the texts that are tried as
-answers, `probes` makes entries and scores them, `source` reads a verifier's code, and `isolate`
-runs each measurement in a process of its own. `levels` and `spaces` are run afterwards, and write
-`levels.json` and `spaces.json`. `docs/tasks.md` explains the criteria.
+answers. `probes` makes entries (questions with their metadata) and scores texts as answers to them.
+`source` searches a verifier's code, and `isolate` runs each measurement in a process of its own.
+After the gate, run `levels` and then `spaces` to write `levels.json` and `spaces.json`.
+`docs/tasks.md` explains the criteria.
 """

@@ -83,7 +83,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the command."""
+    """Measure the datasets that the arguments select, and write the results to a file."""
     parsed = _parse_arguments(arguments)
     known = dataset_names()
     names = parsed.datasets.split(",") if parsed.datasets else known

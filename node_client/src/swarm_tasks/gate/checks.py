@@ -43,9 +43,10 @@ class Findings:
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
     """Measure a dataset, and return its entry for the allow-list.
 
-    `count` entries are measured, and ten times as many for some criteria. `foreign_fingerprint` is
-    the result of `fingerprint` under another PYTHONHASHSEED. A failed measurement is a reason
-    against the dataset; IsolatedError is raised only if the dataset cannot be opened.
+    `count` entries are measured; for time and wrong answers, ten times as many.
+    `foreign_fingerprint` is the result of `fingerprint` under another PYTHONHASHSEED. A failed
+    measurement is a reason against the dataset; IsolatedError is raised only if the dataset cannot
+    be opened.
     """
     findings = Findings()
     category = run_isolated(_STAGE_DEADLINE_S, _category, name)
@@ -138,7 +139,8 @@ def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
 def _make_many(name: str, by_index: bool) -> None:
     """Generate random entries and discard them: at most _MANY, for at most _MANY_S of CPU time.
 
-    An index at which the generator raises is skipped, as in draws (`by_index`: see `Measured`).
+    An index at which the generator raises is skipped, as in a draw. `Measured` explains
+    `by_index`.
     """
     rng, until = Random(SEED), time.process_time() + _MANY_S
     for _ in range(_MANY):
@@ -193,7 +195,10 @@ def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
 
 
 def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *, few: int) -> None:
-    """Score junk and constant answers: all on the first `few` entries, the ten best on all."""
+    """Add to `findings` the best scores of junk and constant answers, and reasons if too high.
+
+    `best_text` explains `few`.
+    """
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))
     for code, texts, limit in (

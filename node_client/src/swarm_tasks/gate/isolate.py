@@ -35,8 +35,8 @@ def run_isolated(
     """Return the function's result, computed in a child process.
 
     Raises HungError after `deadline_s` seconds of processor time, or 20 times as many seconds of
-    wall-clock time. Raises IsolatedError if the process died, or, with the error's text, if the
-    function raised an error.
+    wall-clock time. Raises IsolatedError if the process died, and also if the function raised an
+    error, with that error's text as the message.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 

@@ -130,9 +130,10 @@ def executes(name: str, pairs: Iterable[Pair]) -> bool:
 
 
 def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
-    """Yield pairs: a changed copy of the entry, and the right answer.
+    """Yield pairs of a changed copy of the entry and the entry's right answer.
 
-    In each copy another of the entry's first 40 strings is replaced by the payload (`executes`).
+    In each copy the payload (`executes`) replaces one string: first the entry's first string, then
+    the second, up to the 40th.
     """
     answer = str(entry["answer"])
     for place in range(_POISONED_STRINGS):
@@ -143,10 +144,8 @@ def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
 
 
 def _replace_string(value: Any, place: int) -> tuple[Any, int]:
-    """Return a copy of the value with its string number `place` (from 0) replaced by the payload.
-
-    The second result is `place` minus the number of strings in the value: negative if a string was
-    replaced.
+    """Return a copy of the value with string number `place` (from 0) replaced by the payload, and
+    `place` minus the number of strings in the value: negative if a string was replaced.
     """
     match value:
         case str():

@@ -4,8 +4,8 @@ The range of a number covers the values of the library's curriculum and the defa
 whole number extends down to the smallest value that still works. Both ends are tried, first for
 each field alone and then for all fields together; an end that does not work moves towards the
 default. A field without a range left cannot be set. With all fields at one end, TIMED_ENTRIES
-entries must be made in time. So many are needed because a dataset may be fast for a hundred entries
-and take seconds for one, and a node that publishes rollouts could choose the index of that one.
+entries must be made in time. The number is large because a dataset may be fast for a hundred
+entries and take seconds for another, and a node that publishes rollouts could choose the slow one.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ Config = dict[str, Any]
 def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
     """Return the fields of a dataset's configuration that may be set, by name.
 
-    `by_index` says whether its generator can make the entry of any index (`Measured`).
+    `by_index` says whether the generator can make the entry of any index (`Measured.by_index`).
     """
     trial = Trial(name, by_index)
     numbers = {
@@ -80,8 +80,8 @@ class Trial:
         self.candidates = _number_candidates(name, self.defaults)
 
     def works(self, config: Config) -> bool:
-        """Return whether a few entries are made in time, have questions that are short enough, and
-        right answers that the verifier accepts.
+        """Return whether a few entries are made in time, their questions are short enough, and the
+        verifier accepts their right answers.
         """
         return succeeds_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
 
@@ -95,8 +95,8 @@ class Trial:
     def bound(self, field: str, candidate: Field) -> Field | None:
         """Return the field with its range: from the lowest to the highest value tried that works.
 
-        The other fields have their defaults; but with a `min_x`, its `max_x` is raised if
-        necessary, and the reverse. Return None if no value but the default works.
+        All other fields keep their defaults, except the partner of a `min_x` or `max_x`
+        (`_with_partner`). Return None if no value but the default works.
         """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
@@ -113,9 +113,9 @@ class Trial:
     ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until `works` accepts their ends.
 
-        It has to accept all low ends set together, and all high ends set together, but without a
-        `min_x` that has a `max_x`. Ends that it does not accept move towards the defaults in steps,
-        and finally become the defaults. Fields without a range left are dropped.
+        `works` is called first with all fields at their low ends, then with all at their high ends
+        (`_all_at`). As long as it refuses, all these ends move half way to the defaults; after
+        _HALVINGS + 1 refusals they become the defaults. Fields without a range left are dropped.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):
@@ -130,11 +130,11 @@ class Trial:
         return any(self.works(config) for config in self._with_partner(field, value))
 
     def _with_partner(self, field: str, value: Number) -> Iterator[Config]:
-        """Yield configurations with the field set. If it is a `min_x` or `max_x`, the other of the
-        two is set too, to its default or to a value that keeps `min_x` at or below `max_x`.
+        """Yield configurations in which the field has this value.
 
-        Some generators require `min_x` and `max_x` to differ, so `max_x` is also tried at its
-        highest value.
+        With a `min_x`, its `max_x` (if any) is set to its default, or to `value` if higher. Some
+        generators require the two to differ, so `max_x` is also tried at its highest value. With a
+        `max_x`, its `min_x` (if any) is set to its default, or to `value` if lower.
         """
         above, below = field.replace("min_", "max_", 1), field.replace("max_", "min_", 1)
         if above != field and above in self.defaults:
@@ -174,7 +174,7 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
 def _time_entries(name: str, config: Config, by_index: bool) -> None:
     """Make TIMED_ENTRIES entries. Raises TimeoutError if one takes more than SLOWEST_ENTRY_S.
 
-    Other errors are ignored: the verifier skips such an index when it draws.
+    Other errors are ignored, because a draw skips an index at which the generator raises.
     """
     # Opened once: some read long lists of words.
     dataset = open_dataset(name, config, seed=_TRIAL_SEED)
@@ -193,7 +193,7 @@ def _time_entries(name: str, config: Config, by_index: bool) -> None:
 def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:
     """Return the number fields that the dataset's curriculum changes, by name.
 
-    A field's range goes from the smallest to the largest of its levels and its default.
+    A field's range covers its default and its values at all levels of the curriculum.
     """
     candidates = {}
     for field, levels in _curriculum_levels(name):
@@ -275,9 +275,9 @@ def _half_way(value: Number, default: Number) -> Number:
 def _moved(
     fields: Mapping[str, Field], end: str, move: Callable[[Number, Number], Number]
 ) -> dict[str, Field]:
-    """Return the fields with the end `end` replaced by `move(value of the end, default)`.
+    """Return the fields with their low or high ends moved to `move(value, default)`.
 
-    Fields whose two ends are then equal are dropped.
+    `end` is `low` or `high`. Fields whose two ends are then equal are dropped.
     """
     moved = {}
     for name, field in fields.items():

@@ -1,4 +1,4 @@
-"""Searches a verifier's source for calls that execute text; `probes.executes` runs it instead."""
+"""Searches a verifier's source, without running it, for calls that execute text."""
 
 import ast
 import inspect
@@ -10,10 +10,10 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 
 
 def executing_calls(name: str) -> list[str]:
-    """Return the names of the functions that a dataset's verifier calls and that execute text.
+    """Return which of `eval`, `exec`, `parse_expr` and `sympify` a dataset's verifier calls.
 
-    `eval` is one. `score_answer` is searched, and the functions of its module that it calls,
-    directly or through others.
+    `score_answer` is searched, and the functions of its module that it calls, directly or through
+    others.
     """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))

@@ -35,7 +35,7 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 
 
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Sample a dataset's questions in each configuration that the package's task mixes give it.
+    """Sample a dataset's questions in each of its configurations in the package's task mixes.
 
     Returns the counts of each sample. Configurations that the verifier refuses, or fails with, are
     left out.
@@ -51,7 +51,10 @@ def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpa
 def _measure(
     dataset: str, config: Config, draws: int, seconds: float, *, verifier: AnyVerifier
 ) -> MeasuredSpace | None:
-    """Return the counts of a configuration's sample; None if the verifier refuses it or fails."""
+    """Return the counts of a configuration's sample; None if the verifier refuses it or fails.
+
+    `draws` and `seconds` limit the sample (`measure_space`).
+    """
     try:
         # So that starting the child and building the dataset do not count as measured time.
         verifier.sample_digests(dataset=dataset, config=config, seed=0, indices=[0])
@@ -63,7 +66,7 @@ def _measure(
 
 
 def main() -> None:
-    """Measure all allowed datasets, and write the package's `spaces.json`."""
+    """Measure how many questions each allowed dataset has, and write `spaces.json`."""
     with Verifier() as verifier:
         spaces = {}
         for dataset in sorted(allowed_datasets()):

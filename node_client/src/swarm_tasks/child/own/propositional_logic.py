@@ -1,10 +1,10 @@
 """The dataset propositional_logic: in the library its entries hold no right answers, and its
 verifier accepts a repeated premise.
 
-Here a conclusion counts if it needs at least two premises: it follows from all premises together
-and from none of them alone. So a tautology, a premise, and anything weaker than one premise do not
-count. As in the library, conclusions have one or two variables. Conjunctions and equivalences do
-not count: they only list two conclusions, so joining two premises would be enough.
+Here a conclusion counts if it follows from all premises together and from none of them alone. A
+tautology, a premise, and anything weaker than one premise do not count. As in the library,
+conclusions have one or two variables. Conjunctions and equivalences do not count, because otherwise
+any two premises joined by ∧ could be a conclusion.
 """
 
 import functools
@@ -34,10 +34,9 @@ _ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
 
 
 class PropositionalLogic(PropositionalLogicDataset):
-    """The library's entries (questions with metadata) whose premises have a conclusion as
-    `list_conclusions` defines it.
+    """The library's dataset, limited to entries whose premises have a conclusion.
 
-    Each entry's metadata lists all of its conclusions.
+    `list_conclusions` defines a conclusion. Each entry's metadata lists all its conclusions.
 
     If the entry of an index has no such conclusion, the entry of that index plus 2**31 is tried,
     then plus 2 * 2**31, and so on. These sums lie outside the range of indices, so no two indices
@@ -47,9 +46,9 @@ class PropositionalLogic(PropositionalLogicDataset):
     category = "logic"
 
     def __getitem__(self, idx: int) -> dict[str, Any]:
-        """Return the entry of an index: the first of up to _ATTEMPTS that has a conclusion.
+        """Return the first of up to _ATTEMPTS library entries for the index that has a conclusion.
 
-        Raises ValueError if none has one.
+        Raises ValueError if no entry has one.
         """
         for attempt in range(_ATTEMPTS):
             entry: dict[str, Any] = super().__getitem__(idx + attempt * INDEX_END)
@@ -68,11 +67,14 @@ class PropositionalLogic(PropositionalLogicDataset):
     def _find_valid_conclusion(
         self, rng: Random, premises: list[Expression], variables: list[str]
     ) -> Expression:
-        """Return any premise: `__getitem__` replaces it, and a search may take a second."""
+        """Return a premise as a placeholder, which `__getitem__` replaces.
+
+        The library's own search for a conclusion may take a second.
+        """
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 if the answer is one of the entry's conclusions, also written with →, else 0."""
+        """Return 1 if the answer, perhaps written with →, is a conclusion of the entry, else 0."""
         return float(_read_clause(answer) in entry["metadata"]["conclusions"])
 
 
@@ -130,7 +132,7 @@ def _truth(expression: Any, truths: dict[str, int], everything: int) -> int:
 
 
 def _read_clause(answer: str) -> str | None:
-    """Return the answer as `list_conclusions` would write it; None if it has another form."""
+    """Return the answer as `list_conclusions` writes it; None if it is not of the form in RULE."""
     text = "".join(answer.split())
     if text[:1] + text[-1:] == "()":
         text = text[1:-1]
