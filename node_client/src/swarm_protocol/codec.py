@@ -1,8 +1,8 @@
 """Decodes frames into messages and encodes messages; no I/O.
 
 A valid frame is decoded in one pass. A frame that fails is decoded again in two steps, first its
-`type` and `id` and then its body. So the error has the code for its cause and, if the id could be
-read, the id of the request.
+`type` and `id` and then the whole message. The error can then state the cause as an error code and,
+if the id could be read, name the request.
 """
 
 import re
@@ -57,7 +57,7 @@ _server_decoders: dict[str, msgspec.json.Decoder[ServerMessage]] = {
 class UndecodableError(RefusedError):
     """A frame could not be decoded.
 
-    `request_id` is its `id` or `reply_to`, None if it has neither or was not read that far.
+    `request_id` is the frame's `id` or `reply_to`, None if it has neither or they were not read.
     """
 
     def __init__(self, code: ErrorCode, message: str, request_id: str | None = None) -> None:
@@ -112,7 +112,10 @@ def _decode(
 
 
 def _decode_in_steps(raw: bytes, decoders: Mapping[str, msgspec.json.Decoder[Message]]) -> Message:
-    """Raise an UndecodableError that says what is wrong with a frame, or return its message."""
+    """Return the message in a frame, or raise an UndecodableError that says what is wrong.
+
+    `decoders` maps each type tag to the decoder of its message.
+    """
     try:
         envelope = _envelope.decode(raw)
     except msgspec.ValidationError as problem:
@@ -142,9 +145,9 @@ def _holds_nul(raw: bytes) -> bool:
 
 
 def _check_version(envelope: _Envelope) -> None:
-    """Raise UndecodableError for a hello of another protocol version.
+    """Raise UndecodableError for a Hello of another protocol version.
 
-    This is done before its body is decoded, because its fields may differ.
+    Call this before the whole Hello is decoded, because its fields may differ in that version.
     """
     protocol = envelope.protocol
     if envelope.type == _HELLO and protocol is not None and protocol != PROTOCOL_VERSION:

@@ -30,8 +30,8 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
     """A line of the file of commitments: the commitment to a round, and when it was received.
 
     `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
-    machine's clock. `restored` is the number of the latest link in the chain, at that time, that
-    records the restoring of a backup; it is 0 if there was none.
+    machine's clock. `restored` is the number of the chain link that recorded the site's latest
+    restore of a backup at that time, 0 if there was none.
     """
 
     site: str
@@ -44,7 +44,8 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
 class CommitmentLog:
     """The file with the first commitment to each round, for the latest MAX_COMMITMENTS rounds.
 
-    A second commitment to a round is recorded only if a restored backup undid the first.
+    A second commitment to a round is recorded only if the site lost the round by restoring an older
+    backup, and so uses its number again.
     """
 
     def __init__(
@@ -62,10 +63,10 @@ class CommitmentLog:
         self._restored: Restored | None = None
 
     def update_restored(self, chain: ChainHead | None) -> None:
-        """Remember which backup the site restored last, if any, according to its chain's head.
+        """Remember which backup the site restored last, if any, as stated in its chain head.
 
-        Rounds after that backup are lost and the site uses their numbers again. So `record` accepts
-        a second commitment to them. None as the head changes nothing.
+        The rounds after that backup are lost, and the site uses their numbers again. `record`
+        therefore accepts a second commitment for these numbers. None is ignored.
         """
         if chain is not None:
             self._restored = chain.restored
@@ -73,9 +74,10 @@ class CommitmentLog:
     def record(self, announced: RoundInfo | None) -> None:
         """Record the commitment to a round that is not over yet, unless one is recorded already.
 
-        A recorded commitment that a restored backup undid does not count. If any other one differs
-        from the new one, or if the file cannot be written, only a warning is logged. None, a round
-        that is over, and a commitment that is empty or too long are ignored.
+        A recorded commitment to a round that the site lost by restoring a backup does not count.
+        If the recorded commitment counts and differs from the announced one, a warning is logged
+        and nothing is recorded. If the file cannot be written, only a warning is logged. None, a
+        round that is over, and a commitment that is empty or too long are ignored.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -88,7 +90,7 @@ class CommitmentLog:
             self._warn_of_change(announced, recorded)
 
     def _was_lost(self, recorded: RecordedCommitment) -> bool:
-        """Return whether a backup that was restored later undid the recorded commitment."""
+        """Return whether the site has since lost the recorded round by restoring a backup."""
         backup = self._restored
         if backup is None:
             return False
@@ -117,7 +119,7 @@ class CommitmentLog:
         replace_lines(self._path, self._recorded.values())
 
     def _warn_of_change(self, announced: RoundInfo, recorded: RecordedCommitment) -> None:
-        """Warn once that the coordinator changed its commitment."""
+        """Warn that the coordinator changed a commitment, once for each new value."""
         if (announced.number, announced.commitment) not in self._warned:
             self._warned.add((announced.number, announced.commitment))
             log.warning(
@@ -130,7 +132,7 @@ class CommitmentLog:
 
 
 def find_commitment(path: Path, *, site: Site, number: int) -> RecordedCommitment | None:
-    """Return the newest commitment recorded for a round of a site; None without one.
+    """Return the latest commitment recorded for round `number` of a site; None without one.
 
     Raises SettingsError when the file exists and cannot be read.
     """

@@ -23,7 +23,7 @@ ADAPTER_CONFIG = "adapter_config.json"
 
 @dataclass(frozen=True)
 class ChosenCheckpoint:
-    """A checkpoint whose files match its manifest."""
+    """A checkpoint to export, whose files match its manifest."""
 
     path: Path
     manifest: Manifest

@@ -1,7 +1,7 @@
 """Records the chain heads that this machine receives from coordinators.
 
-A head is the hash of the chain's newest link, which covers all links before it. So a recorded head
-shows later whether any of these links was changed (`swarm-node verify-round`).
+A head is the hash of the chain's newest link and covers all links before it. `swarm-node
+verify-round` uses the recorded heads to detect whether one of these links was changed later.
 """
 
 import logging
@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 class RecordedHead(msgspec.Struct, frozen=True):
     """A line of the file of heads: link `sequence` of the chain at `site` has the hash `head`.
 
-    `signature` is the site's signature, valid under its public key `key`; so the line is evidence
-    for others too. `seen_at` is the time of receipt: ISO 8601 in UTC, by this machine's clock.
+    `signature` is the site's signature, valid under its public key `key`, so the line proves to
+    anyone that the site published this hash. `seen_at` is the time of receipt: ISO 8601 in UTC, by
+    this machine's clock.
     """
 
     site: str
@@ -39,8 +40,8 @@ class RecordedHead(msgspec.Struct, frozen=True):
 class HeadLog:
     """The file of received heads: one head for each link, or more if the site changed the link.
 
-    When it has heads of more than MAX_HEADS links, only the latest MAX_HEADS / 2 links are kept,
-    each with the head that was recorded last.
+    When it covers more than MAX_HEADS links, it is cut to the latest MAX_HEADS / 2 links, each with
+    only its latest head.
     """
 
     def __init__(self, path: Path, *, site: Site) -> None:
@@ -52,10 +53,11 @@ class HeadLog:
     def record(self, head: ChainHead | None) -> None:
         """Record a head, unless it is None or already recorded.
 
-        A head that differs from the recorded one of the same link shows that the site changed the
-        link. The first such head of a link in this run is recorded too, with a warning unless the
-        head names a restored backup; later ones are ignored. A head without a valid signature is
-        not recorded. If the file cannot be written, only a warning is logged.
+        If a head for the same link with another hash is recorded, the site has changed the link.
+        The new head is then recorded too, and a warning is logged unless `head.restored` explains
+        the change by a restored backup. Further heads for a changed link are ignored for the rest
+        of the run. A head without a valid signature is not recorded. If the file cannot be
+        written, only a warning is logged.
         """
         if head is None or self._is_known(head):
             return
@@ -78,17 +80,17 @@ class HeadLog:
             log.warning("link %d of the chain was not recorded: %s", head.sequence, problem)
 
     def _is_known(self, head: ChainHead) -> bool:
-        """Return whether to skip a head: it is recorded, or its link is known to have changed."""
+        """Return whether to ignore a head: it is recorded, or its link is marked as changed."""
         recorded = self._recorded.get((self._site.base, head.sequence))
         return head.sequence in self._changed or (
             recorded is not None and recorded.head == head.head
         )
 
     def _note_change(self, head: ChainHead) -> None:
-        """Remember and log that a head differs from the recorded one of the same link.
+        """Mark a link as changed and log a warning, if another head is recorded for it.
 
-        So only the first changed head of a link is recorded, as evidence. Nothing is logged if the
-        head names a restored backup.
+        Later heads for a link marked as changed are ignored (`_is_known`). No warning is logged if
+        `head.restored` explains the change by a restored backup.
         """
         recorded = self._recorded.get((self._site.base, head.sequence))
         if recorded is None:

@@ -1,7 +1,7 @@
 """Finds how this client was installed, and the command that upgrades it from a coordinator.
 
 The command uses the coordinator's package index only: a package called `swarm-node` on another
-index could be any code. For PyTorch's CPU build it uses the coordinator's index with such builds.
+index could be any code. The index is `/simple/cpu/` if PyTorch is the CPU build, else `/simple/`.
 """
 
 import shlex

@@ -35,7 +35,7 @@ def append_lines(path: Path, records: Iterable[object], *, durable: bool = False
 
 
 def replace_lines(path: Path, records: Iterable[object]) -> None:
-    """Replace a file by one with these records, atomically (`write_private`). Raises OSError."""
+    """Replace a file's content atomically with these records, one per line. Raises OSError."""
     write_private(path, _encoder.encode_lines(records))
 
 

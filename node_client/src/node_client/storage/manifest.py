@@ -31,7 +31,7 @@ class Merit(msgspec.Struct, frozen=True):
     value: float
 
     def is_like(self, other: "Merit") -> bool:
-        """Return whether `other` is of the same kind and season, so that both can be compared."""
+        """Return whether `other` has the same kind and season, so that both can be compared."""
         return (self.kind, self.season) == (other.kind, other.season)
 
 
@@ -70,7 +70,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a checkpoint, without checking the files that it lists.
 
     Raises DamagedError when the manifest is missing or cannot be read, OutdatedError when its
-    format is not FORMAT.
+    `format` is not FORMAT, that of this version of the client.
     """
     try:
         manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)

@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 
 class _Line(msgspec.Struct):
-    """The field of a line by which `begin` decides whether to keep it."""
+    """A metrics line, reduced to the field that `begin` needs."""
 
     step: int
 
 
 class _RewardLine(msgspec.Struct):
-    """The fields of a line of metrics that the curve of training rewards needs."""
+    """A metrics line, reduced to the fields that `read_rewards` needs."""
 
     step: int
     reward: float
@@ -129,7 +129,7 @@ def _full_of(path: Path) -> Path:
 
 
 def _cut_after(path: Path, *, step: int) -> None:
-    """Truncate a file before the first line that is incomplete or of a step after `step`."""
+    """Truncate a file before its first line that is incomplete or has a later step than `step`."""
     kept = 0
     with path.open("r+b") as file:
         for line in file:

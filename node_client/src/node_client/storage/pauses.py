@@ -1,6 +1,6 @@
 """Reasons for a pause, and the file in the state folder that requests one.
 
-The file outlives the node: a node that starts while the file exists begins with the pause.
+The file remains when the node stops. A node that starts before the pause ends is paused at once.
 """
 
 from dataclasses import dataclass

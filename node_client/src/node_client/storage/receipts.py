@@ -70,6 +70,9 @@ class ReceiptLog:
 
 
 def find_receipts(path: Path, *, site: Site, number: int) -> list[StoredReceipt]:
-    """Return the receipts for a round of a site. Raises SettingsError when they cannot be read."""
+    """Return the receipts for round `number` of a site; an empty list if there is no file.
+
+    Raises SettingsError when the file exists and cannot be read.
+    """
     kept = read_lines(path, StoredReceipt)
     return [each for each in kept if (each.site, each.round) == (site.base, number)]

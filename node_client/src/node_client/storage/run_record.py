@@ -18,8 +18,8 @@ Phase = Literal["starting", "running", "paused", "stopped"]
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the latest run last recorded about itself. Times are ISO 8601 in UTC.
 
-    `since` is the start of the phase and `noted_at` the time of writing. `pause` is the reason of a
-    pause in words and `until` its end. `offline_since` is the time when the connection was lost,
+    `since` is the start of the phase and `noted_at` the time of writing. `pause` is the reason for
+    a pause in words and `until` its end. `offline_since` is the time when the connection was lost,
     and `problem` the error that ended the run.
     """
 
@@ -38,9 +38,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the latest run, for `swarm-node status`. Times are ISO 8601 in UTC.
 
-    `since` is the start of the state. A run is `killed` if it ended without recording its end;
-    `since` is then the time of its last record. `pid` is None if the run has ended. `why` is the
-    reason of a pause, or the error that ended the run.
+    `since` is the time when the run entered this state. A run is `killed` if it ended without
+    recording its end; `since` is then the time when it last wrote its RunRecord. `pid` is None if
+    the run has ended. `why` is the reason for a pause, or the error that ended the run.
     """
 
     state: Literal["starting", "running", "paused", "stopped", "killed"]
@@ -82,11 +82,11 @@ def read_run(state: StateDir) -> RunState | None:
 
 
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
-    """Return why a node makes no progress; an empty text if it makes progress or need not.
+    """Return why a node makes no progress; an empty text if nothing is wrong.
 
-    A paused node need not, nor a running node that does not train (`trains`). A run that is None,
-    stopped or killed makes no progress. Any other run must have finished a step, or begun its
-    phase, at most `within` before `now`, which has a time zone.
+    Nothing is wrong with a paused node, or with a running node that does not train (`trains` is
+    False). A run that is None, stopped or killed makes no progress. Any other run must have
+    finished a step, or begun its phase, at most `within` before `now`, which has a time zone.
     """
     if run is None:
         return "no run has started here"

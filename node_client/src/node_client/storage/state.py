@@ -28,8 +28,8 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 class NodeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a client remembers of its node, so that the next `join` needs the address only.
 
-    `url` is the coordinator's address, empty for training without one. An `anonymous` node belongs
-    to no account: without its token it is lost.
+    `url` is the coordinator's address, empty for training without a coordinator. An `anonymous`
+    node belongs to no account, so it is lost if its token is lost.
     """
 
     url: str = ""
@@ -157,9 +157,10 @@ class StateDir:
         return read_record(self.path / NODE, NodeRecord) or NodeRecord()
 
     def load_for(self, site: Site | None) -> NodeRecord:
-        """Return the node's record if it is for `site` (None: for no site), else an empty one.
+        """Return the node's record if it is for `site`, otherwise an empty one.
 
-        So a token is never sent to another site than the one that issued it.
+        This ensures that a token is sent only to the site that issued it. None stands for training
+        without a site.
         """
         remembered = self.load()
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()
@@ -181,7 +182,7 @@ class StateDir:
         return read_record(self.path / "lifetime.json", Lifetime) or Lifetime()
 
     def save_lifetime(self, lifetime: Lifetime) -> None:
-        """Save the node's totals."""
+        """Save the node's totals over all its runs and seasons."""
         write_record(self.path / "lifetime.json", lifetime)
 
     def task_key(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The file in which a node asks for a newer client, and `swarm-node service` answers.
+"""The file in which a node requests a newer client, and `swarm-node service` records the result.
 
 The node ends before the service installs anything, so the request is kept in the state folder.
 """

@@ -141,7 +141,7 @@ class SwarmClient:
         """Submit answers to round `number`, in as many messages as needed.
 
         Return one AnswersReceived that lists every answer as accepted, duplicate or rejected.
-        `on_receipt` gets the coordinator's signed receipt for each message that it gives one for.
+        `on_receipt` is called with each signed receipt in the coordinator's replies.
         The signatures of the answers are left out if the coordinator does not support them. When
         this raises, earlier messages may have been accepted.
         """

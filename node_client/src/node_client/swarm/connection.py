@@ -2,9 +2,8 @@
 
 Only this module and `swarm.handshake` import websockets. A lost connection is opened again, with
 any number of attempts. Before each attempt, the node waits as long as the coordinator asked for,
-otherwise for a random time that grows with each attempt. If a round is open or opens soon, this
-random time is a few seconds at most, but only for HURRY_S after the loss. A permanent refusal makes
-`run` raise.
+otherwise for a random time whose upper bound doubles with each attempt, up to a limit
+(`ReconnectLimit`). A permanent refusal makes `run` raise.
 """
 
 import asyncio
@@ -43,9 +42,9 @@ class ConnectionState:
     """The state of the connection.
 
     In the phase `waiting`, `reason` says why there is no connection, and `retry_at` is the time of
-    the next attempt, in seconds of the connection's clock, or 0 while the node is paused. In the
-    phases `waiting` and `connecting`, `planned` is true if the coordinator asked the node to wait
-    before this attempt.
+    the next attempt, as a reading of the connection's `clock`, or 0 while the node is paused. In
+    the phases `waiting` and `connecting`, `planned` is true if the coordinator asked the node to
+    wait before this attempt.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
@@ -73,10 +72,10 @@ class ConnectionListener(Protocol):
 class ReconnectLimit:
     """Determines how long a node may wait before it reconnects. Times are monotonic seconds.
 
-    For HURRY_S after the connection was lost, the limit is the welcome's `return_within`, because a
-    round may be open or open soon; an open round stays open while the site is away. Later, the
-    limit is MAX_PAUSE_S. It is also MAX_PAUSE_S as long as the next round, according to the
-    coordinator's latest message about it, opens more than SOON_S from now.
+    For HURRY_S after the connection was lost, the limit is `return_within` of the latest Welcome,
+    because a round may be open or open soon. Later, the limit is MAX_PAUSE_S. It is also
+    MAX_PAUSE_S as long as the next round opens more than SOON_S from now, according to the
+    coordinator's latest Welcome or RoundState.
     """
 
     def __init__(self) -> None:
@@ -107,7 +106,7 @@ class ReconnectLimit:
 
 
 class CoordinatorConnection:
-    """One node's connection. It reconnects whenever it is lost."""
+    """One node's connection to its coordinator, opened again whenever it is lost."""
 
     def __init__(
         self,
@@ -143,10 +142,10 @@ class CoordinatorConnection:
         self.supports_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled, reconnecting after each loss, except while suspended.
+        """Stay connected until cancelled, except while suspended; reconnect after each loss.
 
         Raises CoordinatorRefusedError when the coordinator refuses the node permanently, or when
-        the listener's `on_welcome` raises it.
+        the listener raises it in `on_welcome`.
         """
         attempt = 0
         planned = False
@@ -181,10 +180,10 @@ class CoordinatorConnection:
             await asyncio.sleep(delay)
 
     def reconnect(self, *, after_s: float) -> None:
-        """Reconnect in `after_s` seconds, to get a new welcome.
+        """End the connection in `after_s` seconds and open a new one, to get a new Welcome.
 
-        Does nothing without a connection, because the next connection begins with a welcome, nor
-        if a reconnection is due already.
+        Does nothing if there is no connection, because the next one begins with a Welcome, or if
+        the connection is already due to end.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
             self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
@@ -205,7 +204,7 @@ class CoordinatorConnection:
 
         Raises RefusedError when the coordinator refuses, or when its reply cannot be decoded or is
         of another type; UnansweredError when there is no connection, when it is lost before the
-        reply, or without a reply within `timeout_s` seconds.
+        reply, or when no reply arrives within `timeout_s` seconds.
         """
         if self._socket is None:
             raise UnansweredError("not connected")
@@ -284,7 +283,7 @@ class CoordinatorConnection:
     async def _listen(self, socket: ClientConnection) -> str:
         """Receive frames until the connection ends, and return why it ended.
 
-        If this node ends the connection, or this call is cancelled, a close frame is sent.
+        A close frame is sent if this node ends the connection, or if this call is cancelled.
         """
         try:
             async with asyncio.timeout(

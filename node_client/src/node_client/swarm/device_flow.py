@@ -30,7 +30,7 @@ class _UnreachedError(Exception):
 
 
 class DeviceFlow:
-    """Requests a code from a site, then waits for the token. `sleep` and `clock` use seconds."""
+    """Requests a code from a site, then waits for the token that the site issues for it."""
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class DeviceFlow:
     ) -> DeviceCode:
         """Request a code for a new node that trains `model`, and return the code.
 
-        With `token`, no node is created: the account that approves the code becomes the owner of
-        the anonymous node with this token. An `anonymous` code needs no approval: `await_token`
-        returns at once. Raises CoordinatorRefusedError when the site refuses, NodeError without a
-        valid reply.
+        If `token` is given, the code is for the anonymous node with this token instead: the account
+        that approves the code becomes its owner, and no node is created. An `anonymous` code
+        needs no approval: `await_token` returns at once. Raises CoordinatorRefusedError when the
+        site refuses, NodeError without a valid reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:

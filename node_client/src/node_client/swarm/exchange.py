@@ -42,8 +42,8 @@ class SwarmExchange:
 
     Nothing is exchanged until `set_season` sets a season; `outbox.run` must run for rollouts to be
     sent. `prefer` is the sampling strategy for external rollouts; if the season does not allow it,
-    `any` is used. `with_logprobs` requests the senders' log-probs too. `on_refused` gets each
-    refusal of published rollouts. `published` counts the rollouts that the pool accepted.
+    `any` is used. `with_logprobs` requests the senders' log-probs too. `on_refused` is called for
+    each refusal of published rollouts. `published` counts the rollouts that the pool accepted.
     """
 
     def __init__(
@@ -93,18 +93,19 @@ class SwarmExchange:
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Queue rollouts to be published, and return at once. May be called from any thread.
 
-        `informative` has the ids of rollouts to declare as informative. Rollouts that are not of
-        the present season are discarded; all are if there is no season, or if the node may not
-        publish in it. The queue holds MAX_QUEUED_ROLLOUTS; the oldest are dropped first.
+        `informative` has the ids of rollouts to declare as informative. Rollouts for tasks that are
+        not in the current season are discarded. If there is no season, or the node may not publish
+        in it, all rollouts are discarded. The queue holds MAX_QUEUED_ROLLOUTS; the oldest are
+        dropped first.
         """
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
         """Start to request `count` external rollouts for the next `fetch`.
 
-        If `count` is 0 or there is no season, a request that was started is cancelled instead. Does
-        nothing while the result of an earlier request has not been fetched, without a connection,
-        and for a minute after the relay answered that this node is isolated.
+        If `count` is 0 or there is no season, cancels the request that was started, if any. Does
+        nothing if the result of an earlier request has not been fetched, if there is no connection,
+        or if the relay answered within the last minute that this node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()
@@ -114,9 +115,9 @@ class SwarmExchange:
     def fetch(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` external rollouts: prefetched if possible, otherwise requested now.
 
-        Blocks for at most `fetch_timeout_s` seconds. Returns an empty list if no rollouts arrive by
-        then, if the request is refused, without a season, and for a minute after the relay answered
-        that this node is isolated.
+        Blocks for at most `fetch_timeout_s` seconds. Returns an empty list if no rollouts arrive in
+        that time, if the request fails, if there is no season, or if nothing was prefetched and the
+        relay answered within the last minute that this node is isolated.
         """
         if self._season is None:
             self._cancel_fetch()
@@ -134,7 +135,7 @@ class SwarmExchange:
             return []
 
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Queue the rollouts that belong to the season, which may have changed during the step."""
+        """Queue the rollouts for the season's tasks; the season may be newer than a rollout."""
         season = self._season
         if season is None or not self._publishes:
             return
@@ -164,7 +165,7 @@ class SwarmExchange:
     async def _request(self, count: int) -> list[ExternalRollout]:
         """Request rollouts, at most one request every FETCH_INTERVAL_S.
 
-        After a temporary refusal it waits and requests again. Raises RefusedError for any other
+        After a temporary refusal, waits and requests again. Raises RefusedError for any other
         refusal, and UnansweredError without a reply.
         """
         while True:
@@ -207,7 +208,7 @@ def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Pref
 
 
 def explain_sampling(pool: ExternalPool, season: SeasonInfo) -> Iterator[str]:
-    """Yield a warning if the season does not allow the owner's `external_pool`."""
+    """Yield a warning if the season does not allow `pool`, the setting `external_pool`."""
     preferred = PREFERENCES[pool]
     if allowed_preference(preferred, season) != preferred:
         yield (

@@ -144,7 +144,7 @@ def _read_denial(response: Response) -> _Denial:
 def _read_wait(response: Response, denial: _Denial) -> float | None:
     """Return the wait in seconds that the coordinator asked for; None if it did not.
 
-    The body's value comes first: the header `Retry-After` has whole seconds only.
+    The value in the body takes precedence, because the header `Retry-After` has whole seconds only.
     """
     if denial.retry_after is not None:
         return denial.retry_after

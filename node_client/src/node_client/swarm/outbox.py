@@ -25,13 +25,12 @@ Item = TypeVar("Item")
 class Outbox(Generic[Item]):
     """A bounded queue whose items are sent in batches, oldest first, while there is a connection.
 
-    An item stays in the queue until `send` has returned or was refused permanently. So it may be
-    sent again after a lost connection: sending an item twice must be harmless. If there are more
+    An item stays in the queue until `send` has returned or was refused permanently. After a lost
+    connection it may be sent again, so sending an item twice must be harmless. If there are more
     than `capacity` items, the oldest are dropped, and `dropped` counts them. A batch has at most
-    `batch` items, for all of which the function `batch_key` returns the same value.
-    `min_interval_s` is the minimum time between batches. `on_refused` gets each refusal.
-    `on_removed` gets the items that were sent, permanently refused, or dropped. The event `empty`
-    is set while the queue has no items.
+    `batch` items, all with the same value of `batch_key(item)`. `min_interval_s` is the pause after
+    each batch. `on_refused` is called with each refusal, and `on_removed` with the items that were
+    sent, permanently refused, or dropped. The event `empty` is set while the queue has no items.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Outbox(Generic[Item]):
         self._update_events()
 
     async def run(self) -> None:
-        """Send items until cancelled; send a batch again after no reply or a temporary refusal."""
+        """Send items until cancelled; resend a batch that gets no reply or a temporary refusal."""
         while True:
             await self._filled.wait()
             await self._client.wait_until_connected()
