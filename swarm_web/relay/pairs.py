@@ -1,8 +1,8 @@
 """The limit of credits per pair of parties and minute, so that colluding nodes gain little.
 
-A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
-pool almost uniformly, so in a swarm of twenty or more, two honest nodes that have no owner or
-different owners stay below the limit. Two owners with several nodes each may exceed it.
+A party is an owner, or a node without an owner: all nodes of an owner count as one party. Nodes
+draw from the pool almost uniformly, so in a swarm of twenty or more nodes, two honest nodes of
+different parties stay below the limit. Two owners with several nodes each may exceed it.
 
 Key of season `s` and minute `m` (Unix seconds), with an expiry: `relay:{s}:pairs:m` is a hash of
 `<giver's party>/<taker's party>` to the credits so far.
@@ -48,10 +48,10 @@ class PartyPair(NamedTuple):
 
 
 def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Record the credits requested for each pair; return how many of each fit in MAX_PER_MINUTE.
+    """Record the credits requested for each pair; return how many of them the limit admits.
 
-    If the caller fails afterwards and repeats the call, the credits are recorded twice, so fewer
-    may be admitted. Raises the errors of the Redis client.
+    The limit is MAX_PER_MINUTE for each pair. If the caller fails afterwards and repeats the call,
+    the credits are recorded twice, so fewer may be admitted. Raises the errors of the Redis client.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

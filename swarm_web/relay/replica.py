@@ -1,11 +1,11 @@
 """Copies accepted rollouts between the web processes of a site.
 
 Each process appends its accepted rollouts to its own stream, and reads only the streams of the
-others. Rollouts may be lost: while Redis is down, each process hands out what it has, and entries
-that it cannot write are not sent again.
+others. Rollouts may be lost: while Redis is down, each process hands out only the rollouts that it
+already holds, and entries that it could not write are not written later.
 
-All times in Redis are by the clock of Redis, because the clocks of machines differ and the times
-decide which of two equal rollouts was published first. Times given by nodes are not used.
+All times in Redis are by the clock of the Redis server, because the clocks of machines differ and
+the times decide which of two equal rollouts was published first. Times given by nodes are not used.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry:
     relay:{s}:processes        sorted set of the processes, scored by Unix seconds of the last write
@@ -176,7 +176,7 @@ def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
 
 
 def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
-    """Return a batch's entries; no entries if another version of the site wrote another format."""
+    """Return a batch's entries; [] if it is unreadable, as one of another version may be."""
     try:
         return _decoder.decode(fields[_FIELD])
     except (KeyError, msgspec.DecodeError):

@@ -32,9 +32,9 @@ _encoder = msgspec.json.Encoder()
 class Member:
     """A connected node in a season. `party` is its owner, or the node itself if it has none.
 
-    `delivered` has the rollouts that the node was given. `tenure` identifies the period in which
-    this process has the node (`relay.handover`). After `has_left` is set, the node must join again
-    to use the pool.
+    `delivered` has the rollouts that the node was given. `tenure` names the period in which the
+    node uses the pool in this process (`relay.handover`). After `has_left` is set, the node must
+    join again to use the pool.
     """
 
     node_id: int
@@ -233,8 +233,8 @@ class SeasonPool:
         """Replace `doubted` and `weights` with a worker's newest results.
 
         `doubted` are the nodes whose declarations have lapsed, and `weights` the hand-out weights.
-        When a node's declarations count again, all its rollouts are dropped from the pool;
-        otherwise checks of its earlier declarations could make them lapse again.
+        When a node's declarations count again, all its rollouts are dropped from the pool, because
+        checks of rollouts that it declared earlier could make its declarations lapse again.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)
@@ -251,7 +251,7 @@ class SeasonPool:
         return taken
 
     def _record_point_time(self, node_id: int, *, now: float) -> None:
-        """Record that a node's last point was at `now`, for the interval between points."""
+        """Record `now` as the time of a node's latest chart point; `report` spaces the points."""
         if len(self._point_times) >= self._sweep_at:
             times = self._point_times.items()
             self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}

@@ -1,8 +1,8 @@
 """Counts and reports of nodes since they were last written to the stores; no I/O.
 
-A node's step changes some numbers in memory. Every few seconds the hub takes all of them. It writes
-contributions and points to Postgres (`relay.services.folding`), deliveries to Redis, and sends
-credits to the worker (`relay.credits`).
+A message of a node only changes numbers in memory. Every few seconds the hub takes these numbers:
+it writes contributions and points to Postgres (`relay.services.folding`) and deliveries to Redis,
+and sends credits to the worker (`relay.credits`).
 """
 
 from collections import Counter
@@ -46,8 +46,8 @@ SeasonNode = tuple[int, int]
 class Change:
     """Additions to one node's contribution to a season, and its latest report.
 
-    `step`, `local_used` and `external_used` are running totals that the node reports. Each has the
-    largest value of all reports, so repeated or late reports do not change it.
+    `step`, `local_used` and `external_used` are running totals that the node reports. For each, the
+    largest reported value is kept, so a repeated or late report does not change it.
     """
 
     published: int = 0
@@ -64,14 +64,14 @@ class Change:
     floods: int = 0
 
     def add_report(self, report: ReportTraining) -> None:
-        """Replace the report, and raise each total that is larger in the new report."""
+        """Replace the report, and raise each of TOTALS to its reported value if this is larger."""
         self.report = report
         self.step = max(self.step, report.step)
         self.local_used = max(self.local_used, report.local_used)
         self.external_used = max(self.external_used, report.external_used)
 
     def merge_into(self, later: "Change") -> None:
-        """Add this change to a later one, which keeps its own report if it has one."""
+        """Add this change to `later`; if `later` has a report, that report is kept."""
         for name in COUNTS + EVIDENCE:
             setattr(later, name, getattr(later, name) + getattr(self, name))
         for name in TOTALS:
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the change has evidence of the node's conduct: one of EVIDENCE is not 0."""
+        """Whether the change has evidence of the node's conduct: a field in EVIDENCE is not 0."""
         return any(getattr(self, name) for name in EVIDENCE)
 
 
@@ -123,8 +123,8 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 class Tally:
     """The changes of all nodes that are not yet written.
 
-    `deliveries` counts how often each node's rollouts were given to others. `pairs` counts how many
-    of the giver's rollouts the taker of each pair used. `lessons` are the uses of rollouts that
+    `deliveries` counts how often each node's rollouts were given to others. `pairs` has, for each
+    pair, how many of the giver's rollouts the taker used. `lessons` are the uses of rollouts that
     were sampled for the archive; they are also counted in `pairs`.
     """
 
@@ -157,15 +157,15 @@ class Tally:
         return True
 
     def take_changes(self) -> tuple[dict[SeasonNode, Change], list[Point]]:
-        """Return the changes of contributions and the points of charts, and clear both."""
+        """Return `changes` and `points`, and clear both."""
         taken = self.changes, self.points
         self.changes, self.points = {}, []
         return taken
 
     def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
-        """Take back changes and points that `take_changes` returned and that could not be written.
+        """Put back changes and points from `take_changes` that could not be written.
 
-        They are joined with those collected since. Of all points the newest MAX_POINTS are kept.
+        They are merged with those collected since. Only the newest MAX_POINTS points are kept.
         """
         for season_node, change in changes.items():
             change.merge_into(self.change(season_node))

@@ -1,4 +1,4 @@
-"""Celery tasks of the relay: thin, idempotent, safe to run repeatedly or concurrently."""
+"""Celery tasks of the relay: they call its services and may run repeatedly or concurrently."""
 
 from math import ceil
 from time import monotonic

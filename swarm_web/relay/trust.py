@@ -35,7 +35,7 @@ class Trust:
 
 
 def count_check(trust: Trust, *, is_false: bool) -> Trust:
-    """Return the trust after one more declaration was checked; `is_false` is the result."""
+    """Return the state after the check of one more declaration, which was false if `is_false`."""
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):
         return Trust(0, 0, lapsed=True)

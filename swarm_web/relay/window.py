@@ -9,8 +9,8 @@ Bounds keep it small and fair. If a new entry exceeds a bound, an old one is evi
 
 So a party that floods the window evicts only its own rollouts once it holds more than any other.
 
-Times are Unix seconds. With n entries, adding takes O(log n) amortised; `draws` states the laws and
-the cost of drawing.
+Times are Unix seconds. With n entries, adding takes O(log n) amortised; `relay.draws` states the
+probabilities and the cost of drawing.
 """
 
 from collections.abc import Container
@@ -39,9 +39,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of the window: rollouts in total, per node, party and dataset; bytes; seconds.
+    """Limits of a pool window: the number of rollouts, their bytes, and their age in seconds.
 
-    `body_bytes` limits the sum of the entries' bodies. The window may also keep a copy of each body
+    `size` is the limit for all rollouts, and `per_task` that for each dataset. `body_bytes` limits
+    the sum of the entries' bodies (rollouts as JSON). The window may also keep a copy of each body
     without log-probs; these copies are not counted, and may need as much memory again.
     """
 
@@ -93,9 +94,9 @@ class PoolWindow:
           of the same party for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
-        If the equal rollout is of another party and was published later than `entry`, it is removed
-        and `entry` is added, unless `entry` is published just now (at `now`) or is a near
-        duplicate: a copy may reach a process sooner than the original does. A publication time
+        A copy may reach this process before its original. So if the remembered rollout is of
+        another party and was published later than `entry`, it is removed and `entry` is added. This
+        does not apply if `entry` is published at `now` or is a near duplicate. A publication time
         after `now`, by another process's clock, counts as `now`.
         """
         self.expire(now=now)
@@ -191,7 +192,7 @@ class PoolWindow:
         return body
 
     def _find_twin(self, entry: Entry) -> Entry | None:
-        """Return a remembered rollout of the window with the same task and completions, or None."""
+        """Return the rollout with the same task and completions if it is remembered, or None."""
         twin = self._contents.get(entry.digests.content)
         return twin if twin is not None and self._likeness_of(twin).is_remembered else None
 
@@ -227,7 +228,7 @@ class PoolWindow:
             self._remove(self._oldest(self._bytes.largest()))
 
     def _oldest(self, party: str, *, dataset: str | None = None) -> Entry:
-        """Return the oldest entry of a party, or of a party in a dataset; there must be one."""
+        """Return a party's oldest entry, in `dataset` if it is given; there must be one."""
         return next(
             entry
             for entry in self._parties[party].by_age()
@@ -237,7 +238,7 @@ class PoolWindow:
     def expire(self, *, now: float) -> None:
         """Evict entries whose time is more than `max_age_s` before or after `now`.
 
-        A time that far after `now` shows that the clock was set back after the entry was added.
+        An entry's time is that far after `now` only if the clock was set back since it was added.
         Entries are examined from the first one added, up to the first one that stays.
         """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
@@ -296,9 +297,9 @@ class PoolWindow:
 
 
 def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
-    """Return whether `held` is the copy of two equal entries, and `entry` the original.
+    """Return whether `held` is a copy of `entry`, which has the same task and completions.
 
-    That is so if they are of different parties and `entry` was published first. It is not so if
-    `entry` is being published now, whatever the time of `held`: this clock may have been set back.
+    True if they are of different parties and `entry` was published first. False if `entry` is being
+    published now, even if `held` has a later time: this machine's clock may have been set back.
     """
     return held.party != entry.party and entry.at < min(held.at, now)

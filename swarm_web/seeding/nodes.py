@@ -104,7 +104,7 @@ def write_contributions(
     *,
     random: Random,
 ) -> None:
-    """Write the contribution of each node in `rounds` that is not `base`.
+    """Write the contributions of the nodes in `rounds`, except untrained ones (arm `base`).
 
     `rounds` maps a node's index in the population to the number of rounds that it took part in.
     """

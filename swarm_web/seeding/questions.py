@@ -1,6 +1,7 @@
 """Questions and completions of the demo data, in the wording of the starter mix; no I/O.
 
-The texts are made here, not by the generators: a spec of the demo data does not give its question.
+The texts are made here, not by the datasets' generators. So the task spec that is stored with a
+question does not generate this question.
 """
 
 import math

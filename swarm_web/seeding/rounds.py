@@ -30,7 +30,7 @@ _GRADED_AFTER = timedelta(seconds=4)
 
 
 def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
-    """Create and return season `at`, counted from 0; it has ended unless it is the last one."""
+    """Create and return season number `at`, counted from 0; only the last one is running."""
     last = at == size.seasons - 1
     first = at * size.rounds_per_season
     return Season.objects.create(
@@ -50,7 +50,7 @@ def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
 
 
 def _free_name(name: str) -> str:
-    """Return the name, with a number if it is taken."""
+    """Return a name for a season: `name`, with a number appended if it is taken."""
     taken = Season.objects.filter(name__startswith=name).count()
     return f"{name} {taken + 1}" if taken else name
 
@@ -64,7 +64,7 @@ def create_rounds(
     clock: DemoClock,
     random: Random,
 ) -> list[DemoRound]:
-    """Create the closed rounds of season `at`, counted from 0; return them, oldest first.
+    """Create the closed rounds of season number `at`, counted from 0; return them, oldest first.
 
     `tasks` has a TaskChoice for each question of a round.
     """
@@ -100,9 +100,9 @@ def open_round(
 
 
 def _opening_time(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
-    """Return the opening time of round `at`, counted from 0 over all seasons.
+    """Return the opening time of round number `at`, counted from 0 over all seasons.
 
-    The round after the last one would open now.
+    The rounds are `size.cadence` apart, and the last one opened one cadence before `clock.now`.
     """
     return clock.now - (size.rounds_per_season * size.seasons - at) * size.cadence
 
@@ -142,7 +142,7 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
 
 
 def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
-    """Draw and store a round's questions, and draw the completions that answer them."""
+    """Draw and store a round's questions; return the round with them and with drawn completions."""
     ids = [uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks]
     drawn = [make_question(task.dataset, random=random) for task in tasks]
     questions = Question.objects.bulk_create(
@@ -162,9 +162,9 @@ def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Demo
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return the task spec that the round's secret gives for the question number `counter`.
+    """Return the task spec that the round's secret gives for question number `counter`.
 
-    The demo's question itself is invented, so generating the spec gives another question.
+    The demo's question is invented, so this spec does not generate it.
     """
     return TaskSpec(
         dataset=task.dataset,

@@ -1,7 +1,7 @@
-"""Rows of the demo data for COPY; no I/O.
+"""Rows of the demo data for Postgres' COPY; no I/O.
 
-The constants ..._COLUMNS name the values of the rows in their order. Scores are computed with the
-judge's functions, once for each pattern of solved questions.
+Each constant ..._COLUMNS names the values of a row, in order. Scores are computed with the judge's
+functions, and cached: many nodes solve the same questions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def score_rows(
 
 @dataclass(frozen=True)
 class _Result:
-    """A node's score in a round, and `columns`: its values of SCORE_COLUMNS from `correct` on."""
+    """A node's score in a round, and its values for SCORE_COLUMNS from `correct` on (`columns`)."""
 
     score: float
     columns: Row
@@ -108,7 +108,7 @@ class _Result:
 
 @lru_cache(maxsize=100_000)
 def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
-    """Return the result that the judge would compute; unanswered questions count as wrong.
+    """Return the result of a node as the judge computes it; unanswered questions count as wrong.
 
     `datasets` has the dataset of each question, and `solved` a byte for each: 1 if it is solved.
     """
@@ -125,7 +125,10 @@ def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
 def _deviations(
     scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return each node's score minus its model's mean score; nan for untrained and absent nodes."""
+    """Return each node's score minus its model's mean score; nan for untrained and absent nodes.
+
+    `scores` is nan for absent nodes. `groups` has the nodes' values of `Population.groups`.
+    """
     counted = ~np.isnan(scores) & (groups >= 0)
     count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
     total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))

@@ -21,10 +21,10 @@ _SLOW_SHARE = 0.02
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """One round, node by node: `nodes` are indexes in the population, in order.
+    """One round, node by node: `nodes` (nodes,) are indexes in the population, ascending.
 
-    `offered` (nodes,) marks nodes that took the questions. `answered` and `solved` are
-    (nodes, questions), and `latency_ms` counts from the offer to each answer.
+    `offered` (nodes,) marks the nodes that requested the questions. `answered`, `solved` and
+    `latency_ms` are (nodes, questions). `latency_ms` counts from the request to each answer.
     """
 
     nodes: Ints
@@ -45,7 +45,7 @@ class Simulation:
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
-        """For each question of a round, `datasets` has its dataset's column in `floors`."""
+        """`datasets` has, for each question of a round, the column of `floors` of its dataset."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
         self._rng = np.random.default_rng(seed)

@@ -10,9 +10,9 @@ class DemoSize:
 
     All seasons together have `rounds` closed rounds with about `seats` seats in all; each seat
     gives one row of the rewards download. Each round has `questions` questions, and `cadence` is
-    the time between rounds. The last season has `archived` rollouts, at most `exchanges` pairs of
-    nodes that share in each of the last 24 hours, and `points` training points for each node that
-    trains.
+    the time between rounds. The last season has `archived` archived rollouts, at most `exchanges`
+    rows of `Exchange` for each of the last 24 hours, and `points` training points for each node
+    that trains.
     """
 
     nodes: int

@@ -101,7 +101,7 @@ class TrafficWriter:
     def _make_exchanges(self, count: int) -> Iterator[Exchange]:
         """Yield at most `count` exchanges for each of the last _HOURS hours.
 
-        Nodes that come first in the population give more often than the others.
+        The earlier a node joined, the more often it is the giver.
         """
         begin = self._clock.now.replace(minute=0, second=0, microsecond=0)
         weights = [1 / (1 + place) ** 0.5 for place in range(len(self._sharers))]
@@ -119,7 +119,7 @@ class TrafficWriter:
                     )
 
     def _make_points(self, index: int, count: int) -> Iterator[TrainingPoint]:
-        """Yield the points of the node with this index, oldest first; its rewards rise."""
+        """Yield `count` training points of node `index`, oldest first; its rewards rise."""
         random = self._random
         low = float(self._population.floors[index].mean())
         gain = float(self._population.ceilings[index].mean()) - low
@@ -142,7 +142,7 @@ class TrafficWriter:
 
 
 def _complete(asked: DemoQuestion, *, right: bool, random: Random) -> dict[str, object]:
-    """Return one completion, as the archive stores it, with a verdict."""
+    """Return a completion with a verdict, as an item of `ArchivedRollout.completions`."""
     return {
         "text": random.choice(asked.right if right else asked.wrong),
         "finish_reason": "stop",

@@ -74,7 +74,7 @@ class DemoWriter:
             cursor.execute("ANALYZE")
 
     def _write_season(self, at: int, nodes: Sequence[Node]) -> Season:
-        """Write season `at`, counted from 0, with its rounds and participants."""
+        """Write season number `at`, counted from 0, with its rounds and participants; return it."""
         season = create_season(at, self._size, clock=self._clock)
         demo_rounds = create_rounds(
             season, at, self._size, tasks=self._tasks, clock=self._clock, random=self._random

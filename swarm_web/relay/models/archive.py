@@ -1,4 +1,4 @@
-"""The archive: a sample of shared rollouts, checked by our verifier, and who trained on them."""
+"""The archive: a sample of shared rollouts, checked by the site, and who trained on them."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class ArchivedRolloutQuerySet(models.QuerySet["ArchivedRollout"]):
         return self.filter(solved__isnull=False)
 
     def newest_first(self) -> "ArchivedRolloutQuerySet":
-        """Order by publication time, newest first; the key makes the order total."""
+        """Order by publication time, newest first, and equal times by descending primary key."""
         return self.order_by("-published_at", "-pk")
 
 

@@ -20,14 +20,15 @@ class Conduct(models.Model):
 
     `sent_window` is {"since", "published", "refused", "copies", "hurried", "floods"}: the totals
     when the window of messages began. `check_window` is {"since", "worthless", "declared",
-    "misdeclared", "cells"}: the counts since the window of checks began. A window that has not
-    begun is empty. Keys that older versions did not write may be missing.
+    "misdeclared", "cells"}: the counts (`relay.conduct.Checks`) since the window of checks began. A
+    window that has not begun is empty. Keys that older versions did not write may be missing.
 
-    `charge`, `bad`, `total` and `allowed` describe the last finding, and `findings` counts the
-    findings of the season. When an operator sets the level, `bad`, `total` and `findings` become 0,
-    and `charge` becomes OPERATOR, or empty if the full level is restored without pinning it.
-    `since` is when the level last changed or was set by an operator, and `until` when it rises
-    (None: not by itself). `pinned` means that only an operator can change the level, not the rules.
+    `charge`, `bad`, `total` and `allowed` are those of the last finding (`relay.conduct.Finding`),
+    and `findings` counts the findings of the season. When an operator sets the level, `bad`,
+    `total` and `findings` become 0, and `charge` becomes OPERATOR, or empty if the full level is
+    restored without pinning it. `since` is when the level last changed or was set by an operator,
+    and `until` when it rises (None: not by itself). `pinned` means that only an operator can change
+    the level, not the rules.
     """
 
     class Level(models.TextChoices):

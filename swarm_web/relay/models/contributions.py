@@ -10,13 +10,14 @@ class Contribution(models.Model):
 
     The server counts `published`, `rejected` (sent by this node, but not accepted) and `delivered`
     (to this node). `step`, `training_reward`, `informative_share`, `local_used`, `external_used`
-    and `external_dropped` are as the node reports its training, except that `external_used` never
-    exceeds `delivered`. `used_by_others` counts uses of this node's rollouts that other nodes
-    report, except refuted rollouts and uses over the limit of a pair (`services.crediting`).
+    and `external_dropped` come from the node's training reports, but `external_used` is at most
+    `delivered`. `used_by_others` counts how often other nodes reported that they trained on this
+    node's rollouts. It does not count refuted rollouts, nor uses over the limit for a pair of
+    parties (`relay.pairs`).
 
-    Of the rollouts that the node declared informative, our verifier scored `declared_checked`, and
-    found `declared_false` of them not informative. `window_checked` and `window_false` are the same
-    counts for the latest checks only, which decide whether the node's declarations count
+    Of the rollouts that the node declared informative, the site checked `declared_checked`, and the
+    declarations of `declared_false` were false. `window_checked` and `window_false` are the same
+    counts in the current window of checks, which decides whether the node's declarations count
     (`relay.trust`). While `declarations_lapsed_at` is set, the declarations do not count.
     """
 

@@ -49,7 +49,7 @@ class CreditSource(models.Model):
 
 
 class TrainingPoint(models.Model):
-    """A node's report of its training at one step, thinned to one point every few minutes.
+    """A node's training report at one step; only one every few minutes is stored.
 
     `training_reward` is the mean over the node's own rollouts of the step. `reflection` maps each
     kind of phrase (recheck, hesitation, exploration) to the share of the node's own completions

@@ -1,8 +1,9 @@
 """Archived rollouts for pages: the newest, and search results.
 
-Only verified rollouts are returned, with their question and our verifier's verdicts. Rows have
-`author` and `season` loaded. `row.learners` are the first LEARNERS_SHOWN nodes that trained on the
-rollout (`Learned` with `node` loaded), oldest first; `row.learned_by` is the number of all of them.
+Only verified rollouts are returned, with their question and the verdicts of the site's verifier.
+Rows have `author` and `season` loaded. `row.learners` are the first LEARNERS_SHOWN nodes that
+trained on the rollout (`Learned` with `node` loaded), oldest first; `row.learned_by` is the total
+number of such nodes.
 """
 
 from dataclasses import dataclass
@@ -44,8 +45,9 @@ _OUTCOMES = {
 class RolloutFilters:
     """Filters of a search; empty or None means no filter.
 
-    `author` and `learner` are names of nodes. `words` is searched for in questions, written as in a
-    web search: all words, "phrases", -exclusions.
+    `author` is the name of the node that published the rollout, `learner` that of a node that
+    trained on it. `words` is searched for in questions, written as in a web search: all words,
+    "phrases", -exclusions.
     """
 
     season_id: int | None = None

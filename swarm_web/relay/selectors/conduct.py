@@ -21,9 +21,9 @@ def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
 
 
 def count_held(season_id: int) -> dict[tuple[str, str], int]:
-    """Return the numbers of nodes whose hand-out weight is below full, by reason and level.
+    """Return the number of nodes whose hand-out weight is below full, by (charge, level).
 
-    The keys are values of (Conduct.Charge, Conduct.Level); pairs without nodes are left out.
+    The keys are values of `Conduct.Charge` and `Conduct.Level`; pairs without nodes are left out.
     """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     counted = held.values_list("charge", "level").annotate(nodes=Count("pk"))

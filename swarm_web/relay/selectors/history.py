@@ -22,14 +22,14 @@ class Flow:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node that gave to or took from a given node: its name, and the number of rollouts used."""
+    """Another node, by name, and how many rollouts were used (see `taken_from` and `given_to`)."""
 
     node: str
     used: int
 
 
 def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
-    """Return the largest flows in the clock hour that contains `hour`, largest first."""
+    """Return the flows with the most rollouts in the hour that contains `hour`, largest first."""
     flows = Exchange.objects.filter(season=season_id, hour=_hour_of(hour)).order_by("-used", "pk")
     named = flows.values_list("giver__name", "taker__name", "used")
     return [Flow(giver, taker, used) for giver, taker, used in named[:limit]]
@@ -38,7 +38,7 @@ def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
 def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
     """Return the nodes whose rollouts a node used, most used first.
 
-    Counts from the start of the clock hour that contains `since`.
+    Uses count from the start of the clock hour that contains `since`.
     """
     return _peers(node.taken.all(), season_id, since, name="giver__name", limit=limit)
 
@@ -46,7 +46,7 @@ def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> li
 def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
     """Return the nodes that used a node's rollouts, most uses first.
 
-    Counts from the start of the clock hour that contains `since`.
+    Uses count from the start of the clock hour that contains `since`.
     """
     return _peers(node.given.all(), season_id, since, name="taker__name", limit=limit)
 
@@ -54,7 +54,7 @@ def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list
 def training_points(
     node: Node, *, season_id: int, limit: int = 7 * _DAY_OF_POINTS
 ) -> list[TrainingPoint]:
-    """Return a node's latest points of training in a season, oldest first."""
+    """Return a node's latest training points in a season, oldest first."""
     points = TrainingPoint.objects.filter(node=node, season=season_id).order_by("-at")
     return list(points[:limit])[::-1]
 

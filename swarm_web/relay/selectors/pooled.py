@@ -1,4 +1,4 @@
-"""The size of the pool, and how often its rollouts were delivered."""
+"""The size of the pool, and how often a node's rollouts were delivered."""
 
 import logging
 from typing import cast

@@ -34,8 +34,8 @@ _SOURCE_RETENTION = timedelta(days=7)
 def store_samples() -> int:
     """Move up to _STORE_BATCH waiting samples from Redis to the archive.
 
-    Returns how many readable ones were taken. Of these, samples of deleted nodes and rollouts that
-    the archive already has are dropped.
+    Returns how many readable samples were taken. This includes samples that are dropped because
+    their node has been deleted or the archive already has the rollout.
     """
     samples = take_samples(sync_redis(), limit=_STORE_BATCH)
     # A node may have been deleted since; a season with rollouts cannot be.
@@ -73,8 +73,9 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 def prune_archive(*, now: datetime) -> None:
     """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
-    Also deletes each `CreditSource` (a web process that sends batches of credits) if no batch of it
-    was booked for _SOURCE_RETENTION: then none of its batches can still wait in Redis.
+    Also deletes each `CreditSource` (a web process that sends batches of credits) whose last batch
+    was booked more than _SOURCE_RETENTION ago. The row is needed only while a booked batch may
+    still be in Redis.
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")

@@ -1,7 +1,8 @@
 """Evaluates evidence about nodes, and publishes their hand-out weights to the web processes.
 
-Web processes count what they refused (`services.folding`), and the worker what it checked. Each
-function may run repeatedly or concurrently: a node's row is locked while it is evaluated.
+The evidence is what web processes refused (`services.folding`) and what a worker's spot checks
+found. Each function may run repeatedly or concurrently: a node's row is locked while it is
+evaluated.
 """
 
 import logging
@@ -41,9 +42,10 @@ _EVALUATED_FIELDS = (
 
 
 def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: datetime) -> None:
-    """Add the checks in `found`, by node id, to the evidence, and mark the nodes for evaluation.
+    """Add spot checks to their nodes' evidence, and mark the nodes for evaluation.
 
-    Nodes without a contribution to the season, such as deleted ones, are skipped.
+    `found` has the checks of each node, by node id. Nodes without a contribution to the season,
+    such as deleted ones, are skipped.
     """
     contributions = Contribution.objects.filter(node__in=found, season=season_id)
     for node_id in contributions.values_list("node_id", flat=True):
@@ -113,7 +115,7 @@ def _lock(node_id: int, season_id: int) -> Conduct:
 
 
 def _evaluate(pk: int, *, now: datetime) -> None:
-    """Evaluate the evidence in a row, and store the new level; skip a locked or pinned row."""
+    """Evaluate a node's evidence, and store its new level; skip a locked or pinned row."""
     with transaction.atomic():
         rows = Conduct.objects.select_for_update(skip_locked=True).filter(pk=pk, pinned=False)
         row = rows.first()
@@ -159,8 +161,8 @@ def _read_totals(row: Conduct) -> dict[str, int]:
 def _read_sent(row: Conduct, *, now: datetime) -> Sent:
     """Return what the node sent since its window of messages began.
 
-    If no window has begun, the counts are those of the season. If it began more than WINDOW ago,
-    all counts are 0.
+    If no window has begun, the counts are those of the season. If the window has ended, that is,
+    began more than WINDOW ago, all counts are 0.
     """
     totals, began = _read_totals(row), row.sent_window
     if began and now - datetime.fromisoformat(began["since"]) > WINDOW:
@@ -186,9 +188,9 @@ def _read_checks(row: Conduct) -> Checks:
 
 
 def _read_judge_cells(row: Conduct) -> Cells:
-    """Return the node's (solved, n) by dataset since its window of checks began.
+    """Return the node's (solved, n) by dataset in rounds that opened in its window of checks.
 
-    Only scored rounds that opened since then count.
+    Void rounds and rounds without a score do not count. Empty if no window has begun.
     """
     if not row.check_window:
         return {}

@@ -2,9 +2,11 @@
 
 Each batch is booked once. The transaction that books it also stores its number as the last one of
 its process, and only then is the batch removed from the list in Redis. If Postgres, Redis or this
-process fails in between, the next call books what is not booked yet. Exchanges are stored as
-reported. A giver's total (`Contribution.used_by_others`) excludes rollouts that our check refutes,
-and credits over the limit of a pair (`relay.pairs`).
+process fails in between, the next call books what is not booked yet.
+
+A giver's total (`Contribution.used_by_others`) does not count credits for rollouts that the site's
+check refutes, nor credits over the limit for a pair of parties (`relay.pairs`). `Exchange` counts
+both.
 """
 
 import logging
@@ -72,7 +74,7 @@ def _try_lock() -> bool:
 
 
 def _unpack(packed: bytes) -> Credits | None:
-    """Return an unpacked batch; None if another version of the site wrote it in another format."""
+    """Return the unpacked batch; None if it is unreadable, as one of another version may be."""
     try:
         return _decoder.decode(packed)
     except msgspec.DecodeError:
@@ -172,9 +174,10 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Co
 def _count_for_givers(
     used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
-    """Add the credits that count to the givers' `Contribution.used_by_others`.
+    """Add credits to the givers' `Contribution.used_by_others`.
 
-    Credits for refuted rollouts, over the limit of a pair or of deleted nodes do not count.
+    Left out are credits for refuted rollouts, credits over the limit for a pair of parties
+    (`relay.pairs`), and credits whose giver or taker has been deleted.
     """
     offered: Counter[PartyPair] = Counter()
     requested: list[tuple[PartyPair, int, int]] = []
@@ -221,8 +224,8 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 def _store_exchanges(used: Mapping[PairKey, int]) -> None:
     """Add the uses to the exchanges of their hours.
 
-    New exchanges are stored only in hours that then have at most MAX_PAIRS_PER_HOUR. Uses of
-    deleted seasons and nodes are skipped.
+    An exchange that is not stored yet is created only if its hour is in `_open_hours`; otherwise
+    its uses are skipped. Uses of deleted seasons and nodes are skipped too.
     """
     if not used:
         return
@@ -259,9 +262,10 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
 
 
 def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
-    """Return those hours of the pairs in `used` that have room for these pairs.
+    """Return the hours in which all pairs of `used` can be stored as new exchanges.
 
-    An hour has at most MAX_PAIRS_PER_HOUR pairs. All of its pairs in `used` are counted as new.
+    An hour has at most MAX_PAIRS_PER_HOUR exchanges. Here all pairs of `used` count as new, even if
+    some are already stored.
     """
     pairs = {(season, _hour_of(minute), giver, taker) for season, minute, giver, taker in used}
     added = Counter(hour for _, hour, *_ in pairs)
@@ -276,7 +280,7 @@ def _hour_of(minute: int) -> datetime:
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """Return the text of a Postgres array; psycopg takes ten times as long for a list."""
+    """Return numbers as the text of a Postgres array; a list takes psycopg ten times as long."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
@@ -306,8 +310,9 @@ def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     """Subtract these rollouts' credits from their authors' `Contribution.used_by_others`.
 
     Call it in a transaction, and pass a rollout only once, ever: its credits are subtracted each
-    time. Credits over the limit of a pair (`relay.pairs`) are subtracted too, although they were
-    not added; a total stays at least 0. Rows of `Exchange` are not changed.
+    time. Credits over the limit for a pair of parties (`relay.pairs`) are subtracted although they
+    were not added, so a total may become too low, but never negative. Rows of `Exchange` are not
+    changed.
     """
     for row in refuted:
         if row.learned_by:

@@ -1,7 +1,7 @@
-"""Checks rollouts of the pool with our verifier, and whether nodes' declarations still count.
+"""Checks rollouts of the pool with the site's verifier, and whether nodes' declarations count.
 
-The results are also evidence of conduct (`services.conduct`). A check taken by a worker that
-crashes is lost, which is acceptable for rollouts.
+The results are also evidence of conduct (`services.conduct`). If a worker crashes, the rollouts
+that it has taken off the queue are not checked, which is acceptable.
 """
 
 import logging
@@ -39,11 +39,11 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Does nothing and returns 0 without a running season, or if it has no contribution yet. Otherwise
-    returns how many rollouts were taken off the queue, not counting those that `take_checks` skips
-    because they were taken before. Rollouts of other seasons are dropped unchecked. Once `is_late`,
-    called before each check, returns True, the remaining rollouts are dropped too: a question that
-    hangs the generator takes seconds.
+    Returns how many rollouts were taken off the queue, without those that `take_checks` skips
+    because they were taken before. Returns 0 and does nothing if no season is running, or if no
+    node has contributed to it yet. Rollouts of other seasons are dropped unchecked. `is_late` is
+    called before each check; once it returns True, the remaining rollouts are dropped too,
+    because a question that hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:
@@ -70,10 +70,10 @@ def check_declarations(
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
-    """Let lapsed declarations of these nodes count again; return how many nodes had lapsed ones.
+    """Let the lapsed declarations in these contributions count again; return how many had lapsed.
 
-    When the worker next publishes its results, web processes learn of it, and remove these nodes'
-    earlier rollouts from the pool.
+    When a worker next publishes which nodes' declarations have lapsed, the web processes remove
+    these nodes' earlier rollouts from the pool.
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -83,7 +83,7 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 def _running_season() -> tuple[int, AnswerRules] | None:
     """Return the running season's id and answer rules.
 
-    None without a running season, or if it has no contribution yet.
+    None if no season is running, or if no node has contributed to it yet.
     """
     contributions = Contribution.objects.filter(season__state="running")
     rows = contributions.values_list("season_id", "season__answer_rules")[:1]

@@ -1,4 +1,4 @@
-"""Scores published rollouts with our own verifier."""
+"""Scores published rollouts with the site's own verifier."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,9 @@ def score_completions(
 ) -> tuple[str, list[Verdict]]:
     """Return the regenerated question and a verdict for each text.
 
-    Raises RefusedError TASK_FOREIGN if the question does not belong to the training part of the
-    keyspace, and the errors of `verifier.question` and `verifier.score`.
+    Raises RefusedError TASK_FOREIGN if the question, by its text, does not belong to the training
+    part of the keyspace (`question_part`), and the errors of `verifier.question` and
+    `verifier.score`.
     """
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it too.
@@ -28,11 +29,11 @@ def score_completions(
 
 
 def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
-    """Return what our verifier finds about a rollout; None if no verifier child can be used.
+    """Return what the site's verifier finds about a rollout; None if no verifier child can be used.
 
-    `declared` is left False. A rollout is `worthless` if receivers would drop it: its question does
-    not belong to the training part or cannot be generated, or the verifier hangs or fails on one of
-    its completions.
+    The result's `declared` is False; the caller sets it. A rollout is `worthless` if receivers
+    would drop it: its question cannot be generated or does not belong to the training part of the
+    keyspace (`question_part`), or the verifier hangs or fails on one of its completions.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)

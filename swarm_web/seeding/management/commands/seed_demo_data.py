@@ -37,9 +37,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, size: str, seed: int, present_minutes: float, **options: Any) -> None:
-        """Write the data and print the time taken, or refuse a site in use.
+        """Write the data and print the time taken.
 
-        With the option `mix_with_what_is_there`, no site is refused.
+        Raises CommandError if the site has nodes or seasons, unless the option
+        `mix_with_what_is_there` is set.
         """
         if not options["mix_with_what_is_there"]:
             refuse_site_in_use()
