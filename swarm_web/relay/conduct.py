@@ -143,7 +143,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Checked:
-    """What our verifier found about one rollout: `solved` of `total` completions are right.
+    """What the site's verifier found about one rollout: `solved` of `total` completions are right.
 
     `worthless` is whether the rollout is useless for training, whatever its answers; `solved` is
     then 0. `declared` is whether its node declared it informative.

@@ -177,7 +177,7 @@ class NodeOut(NodeFields):
         "How many times other nodes trained on one of its rollouts, by their reports.", 640
     )
     declared_checked: int = describe(
-        "Rollouts that it declared informative and our verifier checked.", 40
+        "Rollouts that it declared informative and the site's verifier checked.", 40
     )
     declared_false: int = describe("Those of them without both right and wrong completions.", 0)
     declarations_count: bool = describe(
