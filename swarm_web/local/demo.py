@@ -1,7 +1,7 @@
 """The demo's nodes: copies of one small model that train on this machine's CPU.
 
-All but the last share rollouts, the last trains alone, and one more copy is not trained, so that
-the scores show the effect of training and of sharing (docs/lab.md).
+The nodes share rollouts, except that the last of four or more trains alone. One further node is not
+trained. So the scores show the effect of training and of sharing (docs/lab.md).
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ BASE_NODE = DemoNode(name=f"{MODEL}-base", arm="base")
 
 
 def plan_nodes(count: int) -> list[DemoNode]:
-    """Return `count` nodes that train; of four or more the last is isolated."""
+    """Return `count` nodes that train. If there are four or more, the last one is isolated."""
     nodes = []
     for number in range(count):
         flock, bird = divmod(number, len(_BIRDS))
@@ -46,7 +46,7 @@ def plan_nodes(count: int) -> list[DemoNode]:
 
 
 def token_folder(site: LocalSite) -> Path:
-    """Return the folder of the nodes' tokens, one file each."""
+    """Return the folder with the nodes' tokens, one file for each node."""
     return site.state / "tokens"
 
 

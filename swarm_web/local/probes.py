@@ -1,6 +1,7 @@
 """TCP ports on loopback, and HTTP checks of the web process.
 
-`python -m swarm_web.local.probes PORT PATH` exits with 0 if `GET PATH` gives 200, otherwise 1.
+`python -m swarm_web.local.probes PORT PATH` exits with 0 if `GET PATH` returns status
+200, otherwise with 1.
 """
 
 import http.client
@@ -33,7 +34,7 @@ def require_free(port: int) -> None:
 
 
 def answers_ok(port: int, path: str) -> bool:
-    """Return whether `GET path` on this machine's `port` gives 200. Bypasses any proxy."""
+    """Return whether `GET path` on this machine's `port` returns status 200. Uses no proxy."""
     return _get(port, path) is not None
 
 
@@ -48,7 +49,7 @@ def has_judged(port: int) -> bool:
 
 
 def _get(port: int, path: str) -> bytes | None:
-    """Return the response body; None for any status but 200, or without a response."""
+    """Return the response body; None if the status is not 200 or there is no response."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)

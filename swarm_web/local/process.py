@@ -38,12 +38,12 @@ class RunAs:
 
 
 def unprivileged_user() -> RunAs:
-    """Return a user other than root: the caller, unless the caller is root.
+    """Return how to run a process as a user other than root, because Postgres refuses root.
 
-    Postgres refuses to run as root. For root, the result is a user namespace in which root has
-    another number, so that files stay root's. Where namespaces are refused, it is the account
-    `nobody`, which every system has. Neither changes the machine: there is no new account, and no
-    change of rights above the data folder.
+    A caller other than root stays the same user. For root, the process runs in a user namespace in
+    which root has another user id, so its files still belong to root outside. Where user namespaces
+    are refused, it runs as the account `nobody`, which every system has. Neither way creates an
+    account or changes permissions above the data folder.
     """
     if os.geteuid() != 0:
         return RunAs()
@@ -51,7 +51,7 @@ def unprivileged_user() -> RunAs:
 
 
 def nobody() -> RunAs:
-    """Return the account `nobody`, for root where user namespaces are refused."""
+    """Return the account `nobody`, which root uses where user namespaces are refused."""
     entry = pwd.getpwnam("nobody")
     return RunAs(owner=(entry.pw_uid, entry.pw_gid))
 
@@ -59,8 +59,8 @@ def nobody() -> RunAs:
 def hand_over(folder: Path, run_as: RunAs) -> None:
     """Give `folder` and its content to the user of `run_as`, unless that user owns `folder`.
 
-    Parent folders are not changed. If `run_as` switches to another user, raises LaunchError as
-    `require_reach` does.
+    Parent folders are not changed. If `run_as` switches to another user, raises LaunchError unless
+    every user may enter all folders above `folder`.
     """
     user, group = run_as.owner or (os.geteuid(), os.getegid())
     if folder.stat().st_uid != user:
@@ -82,14 +82,14 @@ def require_reach(path: Path) -> None:
 
 
 def _namespaces_work() -> bool:
-    """Return whether user namespaces work, by trying one: systems refuse them in many ways."""
+    """Return whether user namespaces work. Tries one, because systems refuse them in many ways."""
     if shutil.which(_NAMESPACE[0]) is None:
         return False
     return subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
 
 
 def always_ready() -> bool:
-    """Report ready without a check."""
+    """Return True, for a process whose readiness is not checked."""
     return True
 
 
@@ -98,8 +98,9 @@ class SiteProcess:
     """A process that the supervisor starts, watches and stops.
 
     `is_ready` is called repeatedly in a thread and must return within a second or two.
-    `stop_signal` asks the process to end; members of its process group that are left
-    `stop_timeout_s` seconds later get `kill_signal`.
+    `stop_signal` asks the process to end. If it has not ended `stop_timeout_s` seconds later, its
+    process group gets `kill_signal`. When the process has ended, the rest of its group gets
+    SIGKILL.
     """
 
     name: str
@@ -121,7 +122,10 @@ class SiteProcess:
 
 @dataclass(frozen=True)
 class StartedProcess:
-    """A running process. `output` ends when the last process that inherited it has ended."""
+    """A process that was started, with its `output` (stdout and stderr).
+
+    `output` ends when the process and every other process that inherited its output have ended.
+    """
 
     site_process: SiteProcess
     process: Process
@@ -133,15 +137,15 @@ class StartedProcess:
             self.process.send_signal(self.site_process.stop_signal)
 
     def kill(self, kill_signal: signal.Signals = signal.SIGKILL) -> None:
-        """Kill the process and what is left of its group."""
+        """Send `kill_signal` to the process and all others in its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, kill_signal)
 
     async def follow(self, console: Console) -> int:
         """Print the output until the process has ended, and return its exit status.
 
-        At the end, what is left of the process's group is killed. If this coroutine is cancelled,
-        the process is asked to stop and has a second to end.
+        Then the rest of its process group is killed. If this coroutine is cancelled, the process is
+        asked to stop, and is killed if it has not ended a second later.
         """
         following = asyncio.create_task(console.follow(self.site_process.name, self.output))
         try:
@@ -204,10 +208,10 @@ def spawn_options(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -
 
 
 def _end_with_parent(stop_signal: signal.Signals) -> Callable[[], None] | None:
-    """Return a function that a child runs before its program, so that it ends with the launcher.
+    """Return a `preexec_fn` that makes a child get `stop_signal` when the launcher dies.
 
     Only Linux has PR_SET_PDEATHSIG (prctl(2)). Elsewhere this returns None, and the processes of a
-    killed launcher go on.
+    killed launcher keep running.
     """
     if sys.platform != "linux":
         return None

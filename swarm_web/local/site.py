@@ -1,6 +1,6 @@
-"""One local site: its state folder with secrets and stamps, and its processes' environment.
+"""One local site: its state folder, and the environment variables of its processes.
 
-The argument `outer` is always the environment of the launcher.
+In each function, the argument `outer` is the environment of the launcher.
 """
 
 import fcntl
@@ -44,16 +44,16 @@ class LocalSite:
 
     @property
     def wheels(self) -> Path:
-        """The folder that the node client's wheel is served from."""
+        """The folder from which the site serves the node client's wheel."""
         return self.state / "dist"
 
 
 def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that the launcher decides, as environment variables.
+    """Return the environment variables that configure a local site.
 
-    `outer` is the launcher's own environment. Its variables override the defaults here, except
-    DJANGO_SETTINGS_MODULE and the databases' addresses, which are those of `site`. ALLOWED_HOSTS
-    is as in `outer`, plus this machine's address for health checks and demo nodes.
+    Variables in `outer` override the defaults, with these exceptions: DJANGO_SETTINGS_MODULE is
+    fixed, the databases' addresses are those of `site`, and ALLOWED_HOSTS also contains this
+    machine's address, for health checks and demo nodes.
     """
     defaults = {
         "HTTPS": "false",
@@ -82,18 +82,18 @@ def server_environment(site: LocalSite, outer: Mapping[str, str]) -> dict[str, s
 
 
 def node_environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a demo node: no secrets of the server, one thread.
+    """Return the environment of a demo node: without the server's secrets, with one torch thread.
 
-    Several small models on one machine are faster with one core each.
+    Several small models on one machine train faster with one core each.
     """
     kept = {name: value for name, value in outer.items() if name not in _SERVER_SECRETS}
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
-    """Save the running site's settings for `manage`, in a file that only this user can read.
+    """Save the result of `site_settings` in a file that only this user can read.
 
-    They are those of `site_settings`; `outer` is the launcher's own environment.
+    From this file, `python -m swarm_web.local manage` gets the settings of the running site.
     """
     path = site.state / _SITE_FILE
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -103,7 +103,7 @@ def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
 
 
 def load_settings(state: Path) -> dict[str, str]:
-    """Return the settings of the site in `state`. Raises LaunchError when there is none."""
+    """Return the saved settings of the site in `state`. Raises LaunchError if there is no site."""
     try:
         settings: dict[str, str] = json.loads((state / _SITE_FILE).read_text())
     except FileNotFoundError as error:
@@ -114,7 +114,7 @@ def load_settings(state: Path) -> dict[str, str]:
 
 
 def keep_secret(path: Path) -> str:
-    """Return the secret in the file `path`; if there is none, create it first, with mode 0600."""
+    """Return the secret in the file `path`. Creates a missing file first, with mode 0600."""
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -125,9 +125,10 @@ def keep_secret(path: Path) -> str:
 
 
 def fingerprint(folders: Iterable[Path], *extra: str) -> str:
-    """Return a hash of `extra`, and of the paths, sizes and times of the files below `folders`.
+    """Return a hash of `extra` and of the files below `folders`, in hex.
 
-    Files in `__pycache__` are left out.
+    The hash covers each file's path, size and modification time. Files in `__pycache__` are left
+    out.
     """
     digest = hashlib.sha256(repr(extra).encode())
     for folder in folders:
@@ -139,9 +140,10 @@ def fingerprint(folders: Iterable[Path], *extra: str) -> str:
 
 
 def is_current(stamp: Path, current: str) -> bool:
-    """Return whether the stamp file, which a slow step wrote, contains the fingerprint `current`.
+    """Return whether the file `stamp` contains the fingerprint `current`.
 
-    If so, the step's input has not changed since.
+    A slow step writes the `fingerprint` of its input to this file. If the input still has the same
+    fingerprint, the step need not run again.
     """
     return stamp.exists() and stamp.read_text() == current
 
@@ -150,10 +152,11 @@ def is_current(stamp: Path, current: str) -> bool:
 def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
     """Lock the state folder until the block has ended and no child process has the lock file open.
 
-    Yields the lock file's descriptor. The site's processes inherit it, so after a launcher was
-    killed the lock holds until the last of them has ended, and the next start waits for that.
+    Yields the lock file's descriptor, which the site's processes inherit. If a launcher is killed,
+    the folder therefore stays locked until the last of its processes has ended. The next launcher
+    waits for that.
 
-    Raises LaunchError when another launcher uses the folder, or when processes of an earlier one
+    Raises LaunchError if another launcher uses the folder, or if processes of an earlier launcher
     still run after `timeout_s` seconds.
     """
     # Other users may enter the folder, because Postgres may run as one of them, but not list it.

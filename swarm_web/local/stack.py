@@ -33,7 +33,7 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """What to start. `outer` is the environment of the launcher, `state` the state folder.
+    """What `Stack` starts. `outer` is the launcher's environment, `state` the state folder.
 
     The web processes listen on `port` and the ports after it.
     """
@@ -46,7 +46,7 @@ class LaunchPlan:
 
 
 class Stack:
-    """One site under one supervisor. `run()` shows the order of the steps."""
+    """One site whose processes run under one supervisor; `run()` starts it."""
 
     def __init__(self, plan: LaunchPlan, *, console: Console, supervisor: Supervisor) -> None:
         self._plan = plan
@@ -60,7 +60,8 @@ class Stack:
         2. The tables, the static files and the compiled translations.
         3. Web, worker, beat and the season. From here on the site answers.
         4. The demo's nodes, and the client's wheel for the package index.
-        5. With demo nodes, an untrained one, after the first judged round, which it would delay.
+        5. With demo nodes, an untrained node. It starts after the first round has closed, because
+           starting it earlier would delay this round.
 
         Raises LaunchError when a step fails, except for the wheel, which the site can do without.
         """
@@ -106,7 +107,11 @@ class Stack:
     async def _start_database(
         self, variable: str, name: str, prepare: Callable[[Path], LocalServer]
     ) -> str:
-        """Return the address from the environment, or start a server and return its address."""
+        """Return a database's address from the environment, or that of a server started here.
+
+        `variable` names the environment variable with the address. `prepare` prepares the server in
+        the subfolder `name` of the state folder.
+        """
         if url := self._plan.outer.get(variable):
             return url
         server = await asyncio.to_thread(prepare, self._plan.state / name)
@@ -116,11 +121,14 @@ class Stack:
     async def _run(
         self, name: str, command: tuple[str, ...], environment: Mapping[str, str]
     ) -> None:
-        """Run one of the server's commands and wait for its end. Raises LaunchError if it fails."""
+        """Run a command of the site and wait for its end. Raises LaunchError if it fails."""
         await self._supervisor.run(_server_process(name, command, environment))
 
     async def _collect_static(self, site: LocalSite, environment: Mapping[str, str]) -> None:
-        """Collect the static files if they, DEBUG or the libraries changed since the last start."""
+        """Collect the static files, unless nothing has changed since they were last collected.
+
+        The comparison covers `static/`, DEBUG, and the versions of Django and WhiteNoise.
+        """
         site.static.mkdir(exist_ok=True)
         stamp = site.state / "static.stamp"
         # DEBUG writes no manifest, and without a manifest no page renders when DEBUG is off.
@@ -162,7 +170,10 @@ class Stack:
             await asyncio.sleep(_POLL_S)
 
     async def _build_wheel(self, site: LocalSite) -> None:
-        """Build the wheel for /simple/. A failure is only reported: the site works without it."""
+        """Build the client's wheel for /simple/ unless it is up to date.
+
+        A failure is only printed, because the site works without the wheel.
+        """
         site.wheels.mkdir(exist_ok=True)
         client = PROJECT / "node_client"
         stamp = site.state / "dist.stamp"

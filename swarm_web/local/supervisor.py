@@ -23,14 +23,14 @@ _PARENT_POLL_S = 0.5
 
 
 class Supervisor:
-    """An async context that processes run in.
+    """Async context manager that starts processes, keeps them running, and stops them at the end.
 
-    1. `start()` starts processes that do not depend on each other: one tier.
-    2. A tier may depend on earlier ones, so leaving the context stops the tiers in reverse.
+    1. Each call of `start()` starts one tier: processes that do not depend on each other.
+    2. A tier may depend on earlier ones, so leaving the context stops the tiers in reverse order.
     3. SIGINT, SIGTERM and SIGHUP end the context's body by cancelling it; a second signal kills
        every process at once.
 
-    `keep_open` are descriptors that every process inherits.
+    `keep_open` are file descriptors that every process inherits.
     """
 
     def __init__(self, console: Console, *, keep_open: Sequence[int] = ()) -> None:
@@ -80,7 +80,7 @@ class Supervisor:
             )
 
     def request_stop(self) -> None:
-        """Cancel the body of the supervisor's `async with`, and say so on the console.
+        """Cancel the body of the supervisor's `async with`, and print that the site is stopping.
 
         Further calls have no effect.
         """
@@ -110,7 +110,7 @@ class Keeper:
     """Keeps one process running: restarts it whenever it ends.
 
     The pause before a restart is half a second at first and doubles each time, up to half a minute.
-    After a run of at least a minute it is half a second again.
+    After a run of at least a minute, the pause is half a second again.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Keeper:
             raise LaunchError(f"{self._process.name} {problem}; its last lines are above.")
 
     async def stop(self) -> None:
-        """Ask the process to end, and kill what is left of it after its time limit."""
+        """Ask the process to end, and kill its group if it has not ended within its time limit."""
         self._stopping.set()
         if self._task is None or self._started is None:
             return
@@ -148,13 +148,13 @@ class Keeper:
             await self._task
 
     def kill(self) -> None:
-        """Kill the process and its group now, without a restart."""
+        """Kill the process and its group now, and do not restart it."""
         self._stopping.set()
         if self._started is not None and self._started.process.returncode is None:
             self._started.kill(self._process.kill_signal)
 
     async def _find_problem(self, started: StartedProcess) -> str:
-        """Return why the process did not get ready, or an empty text as soon as it is."""
+        """Wait until the process is ready; return why it did not get ready, or an empty string."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._process.ready_timeout_s
         pause_s = _FIRST_POLL_S
@@ -198,7 +198,7 @@ class Keeper:
             self._console.write(f"{self._process.name} {problem or 'is ready again'}")
 
     async def _restart(self) -> StartedProcess | None:
-        """Start the process again after a pause; return None when asked to stop."""
+        """Start the process again after a pause and return it; return None if asked to stop."""
         while not await self._is_stopped_within(self._delay_s):
             self._console.write(f"{self._process.name} is started again after {self._delay_s:g} s")
             self._delay_s = min(2 * self._delay_s, _MAX_DELAY_S)
@@ -215,7 +215,7 @@ class Keeper:
 
 
 def describe_exit(status: int) -> str:
-    """Describe how a process ended, from its status as `subprocess` gives it."""
+    """Return text that says how a process ended; `status` is its `subprocess` return code."""
     if status < 0:
         return f"was killed by {signal.Signals(-status).name}"
     return f"ended with status {status}"
@@ -237,10 +237,11 @@ def catches_interrupt(pid: int) -> bool:
 def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
     """Check a process now, and return a coroutine that waits until it no longer catches SIGINT.
 
-    The launcher watches its parent, make, in this way. Ctrl-C in a terminal reaches both, but make
-    does not pass on a SIGINT that only it received, from a script or a process manager: it stops
-    catching the signal and waits for its recipe. If the process does not catch SIGINT at the first
-    check, the coroutine never returns.
+    If the process does not catch SIGINT at the first check, the coroutine never returns.
+
+    The launcher watches its parent, make, in this way. Ctrl-C in a terminal sends SIGINT to both. A
+    script or a process manager may send it to make alone. Make does not pass it on, but removes its
+    handler for SIGINT and waits for the launcher to end.
     """
     return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_forever()
 

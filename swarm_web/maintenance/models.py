@@ -15,7 +15,7 @@ class MaintenanceQuerySet(models.QuerySet["Maintenance"]):
     """QuerySet of maintenances."""
 
     def begun(self, *, now: datetime) -> "MaintenanceQuerySet":
-        """Filter to the maintenances that have begun, also ended ones; the latest begun first."""
+        """Filter to maintenances that have begun, including ended ones, newest first."""
         return self.filter(starts_at__lte=now).order_by("-starts_at", "-pk")
 
 
@@ -49,7 +49,7 @@ class Maintenance(models.Model):
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits at `now`: during the maintenance and RETURN_TIME after."""
+        """Return whether the judge waits at `now`: until RETURN_TIME after the end."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

@@ -12,14 +12,14 @@ from swarm_web.maintenance.models import Maintenance
 def begin_maintenance(*, message: str, until: datetime | None, now: datetime) -> Maintenance:
     """Begin a maintenance, which keeps nodes out from `now` to `until`, and return it.
 
-    If `until` is None, it lasts until an operator ends it. Earlier maintenances that are still on
-    are ended.
+    If `until` is None, it lasts until an operator ends it. If another maintenance is on, it is
+    ended first.
     """
     end_maintenance(now=now)
     return Maintenance.objects.create(message=message, starts_at=now, ends_at=until)
 
 
 def end_maintenance(*, now: datetime) -> int:
-    """End maintenances that are on, so that nodes are admitted again; return their number."""
+    """End each maintenance that is on, so that nodes are admitted again; return their number."""
     begun = Maintenance.objects.begun(now=now)
     return begun.filter(Q(ends_at=None) | Q(ends_at__gt=now)).update(ends_at=now)

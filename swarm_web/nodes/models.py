@@ -115,7 +115,7 @@ class Node(models.Model):
 
     @property
     def party(self) -> str:
-        """The party responsible for the node: its owner, or the node itself if it has none."""
+        """The party of the node: for example `owner 7`, or `node 12` if it has no owner."""
         return f"node {self.pk}" if self.owner_id is None else f"owner {self.owner_id}"
 
     @property
@@ -138,8 +138,8 @@ class Node(models.Model):
 class NodeKey(models.Model):
     """A public key with which a node signs its answers.
 
-    Keys are never deleted before their node, because a new one may mean that somebody else has the
-    node's token.
+    A key is deleted only together with its node. It is evidence: if a node signs with a new key,
+    somebody else may have its token.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="keys", db_index=False)

@@ -33,6 +33,6 @@ BIRDS = (
 
 
 def draw_name(random: Random) -> str:
-    """Return a name of two different adjectives and a bird."""
+    """Return a random name: two different adjectives and a bird, joined by hyphens."""
     first, second = random.sample(ADJECTIVES, 2)
     return f"{first}-{second}-{random.choice(BIRDS)}"

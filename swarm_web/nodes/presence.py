@@ -1,4 +1,4 @@
-"""Records which nodes connect, stay and leave, for many nodes in a few statements."""
+"""Records which nodes connect, stay and leave; one SQL statement serves many nodes."""
 
 import json
 import logging
@@ -53,7 +53,10 @@ class HelloRecord:
 
 @dataclass(frozen=True)
 class Departure:
-    """A closed socket of a node; `goodbye` is whether its client closed it on purpose."""
+    """A closed socket of a node.
+
+    `goodbye` is whether the client closed the socket itself, because it was stopped.
+    """
 
     node_id: int
     goodbye: bool
@@ -148,7 +151,7 @@ def _read_keys(hellos: Sequence[HelloRecord]) -> dict[tuple[int, str], NodeKey]:
 def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
     """Set `last_seen` to `now` for the nodes that are still admitted (`find_admitted`).
 
-    Returns the owner's id (or None) of each admitted node, by node id.
+    Returns a dict with these nodes: node id to the owner's id (or None).
     """
     owners = find_admitted(nodes)
     Node.objects.filter(pk__in=owners).update(last_seen=now)
@@ -156,7 +159,7 @@ def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
 
 
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
-    """Return the owner's id (or None) of each of these nodes that is admitted, by node id.
+    """Return a dict with the admitted nodes among `nodes`: node id to the owner's id (or None).
 
     A node is admitted if in the database it is not blocked, and its `token_hash` is the same as in
     `nodes`, which were read earlier.

@@ -26,7 +26,7 @@ def create_node(
     owner: User | None = None,
     title: str = "",
 ) -> tuple[Node, str]:
-    """Create a node and return it with its token, which is shown only now.
+    """Create a node and return it with its token, which cannot be read again later.
 
     The title must have been validated. Raises ValidationError if the given name is not a slug or is
     too long, and IntegrityError if it is taken.
@@ -50,40 +50,44 @@ def create_node(
 
 
 def rotate_token(node: Node) -> str:
-    """Give the node a new token and return it; end the old token and its connection."""
+    """Give the node a new random token and return the token (`give_token`)."""
     token = make_token(secrets.token_bytes(32))
     give_token(node, token)
     return token
 
 
 def give_token(node: Node, token: str) -> None:
-    """Give the node this token; end the old token and its connection."""
+    """Replace the node's token by `token`, and end the connection made with the old token."""
     node.token_hash = hash_token(token)
     node.save(update_fields=["token_hash"])
     end_connection(node)
 
 
 def make_token(secret: bytes) -> str:
-    """Return the token that encodes these 32 secret bytes."""
+    """Return the token that encodes `secret`, 32 bytes."""
     return _TOKEN_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
 
 
 def revoke_token(node: Node) -> None:
-    """End the node's token and its connection. `rotate_token` can give it a new token later."""
+    """Make the node's token invalid and end its connection.
+
+    `rotate_token` can give the node a new token later.
+    """
     Node.objects.filter(pk=node.pk).update(token_hash=Node.revoked_hash())
     end_connection(node)
 
 
 def end_connection(node: Node) -> None:
-    """Have web processes end the node's connection if the node is no longer admitted.
+    """Ask the web processes to end the node's connection if the node is no longer admitted.
 
-    That is so if it is blocked, or its token was replaced or revoked since it connected.
+    A node is no longer admitted if it is blocked, or if its token was replaced or revoked after it
+    connected.
     """
     bus.ring(bus.RECHECK_NODE, str(node.pk))
 
 
 def hash_token(token: str) -> str:
-    """Return the SHA-256 of a token in hex, which the database stores instead of the token."""
+    """Return a token's SHA-256 in hex. The database stores this hash instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

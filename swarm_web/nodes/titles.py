@@ -1,4 +1,4 @@
-"""Validation of node titles: plain text in any language that does not affect its surroundings.
+"""Validation of node titles: plain text in any language that cannot change the text around it.
 
 A title is shown next to other text, so control characters and characters that change the direction
 of text are not allowed. Joiners are allowed, because Persian and some emoji need them.
@@ -45,8 +45,9 @@ def validate_title(title: str) -> None:
 def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
-    Accents are removed, compatibility forms such as full-width letters and all dashes become ASCII,
-    but letters of other scripts that look like ASCII letters are not replaced.
+    Accents are removed. Compatibility characters such as full-width letters become ordinary ones
+    (NFKD), and every dash becomes an ASCII hyphen. Letters of other scripts that look like ASCII
+    letters are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(character) == "Pd" else character

@@ -1,4 +1,4 @@
-"""Threads that send parcels (attempts of deliveries): a slow receiver does not block the worker.
+"""Threads that send parcels, so that a slow receiver does not block the worker.
 
 If a worker process is killed, the parcels whose outcome it has not recorded are due again when
 their lease ends (`services.delivering`).
@@ -30,7 +30,7 @@ class Courier:
         self._lock = Lock()
 
     def capacity(self) -> int:
-        """Return how many parcels may be passed to `take` now."""
+        """Return how many more parcels `take` accepts now."""
         return self._max_parcels - self._pending
 
     def take(self, parcels: Iterable[Parcel]) -> None:

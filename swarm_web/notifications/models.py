@@ -1,8 +1,8 @@
 """Owners' notification channels, and the messages to them.
 
-`Delivery` is the outbox. Its `key` names the event and is unique in a channel, so an event that is
-found twice is stored once. If a worker is killed before it records the outcome of a message, the
-message is sent again with the same id.
+`Delivery` is the outbox. Its `key` names the event and is unique in a channel, so a channel gets at
+most one message about an event, even if the event is detected twice. If a worker is killed before
+it records the outcome of a message, the message is sent again with the same id.
 """
 
 import uuid
@@ -46,12 +46,13 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
 class Channel(models.Model):
     """A way to notify an owner: a webhook, the account's e-mail address, or an ntfy topic.
 
-    `target` is the address, empty for e-mail. No attempt starts before `next_attempt_at`, which is
-    in the future while an attempt runs and after a failed attempt. So a receiver that is down
+    `target` is the address, empty for e-mail. No attempt starts before `next_attempt_at`. Each
+    attempt postpones this time when it starts, and again if it fails, so a receiver that is down
     delays only its own messages. `failures` counts the failed attempts since the last success, or
-    since the channel was switched on; the first of them was at `failing_since`. `failed_at` and
-    `failure` describe the latest failed attempt; switching the channel on clears `failure`.
-    `round_told_at` is the closing time of the latest round that a queued message is about.
+    since the channel was switched on. `failing_since` is the time of the first of these failures.
+    `failed_at` and `failure` describe the latest failed attempt; switching the channel on clears
+    `failure`. `round_told_at` is the closing time of the latest round about which a message to the
+    channel was queued.
     """
 
     class Kind(models.TextChoices):
@@ -147,7 +148,7 @@ class Delivery(models.Model):
         TEST = "test", _("test")
 
     class State(models.TextChoices):
-        """The state of the message."""
+        """Whether the message was sent, and if not, why."""
 
         WAITING = "waiting", _("waiting")
         SENT = "sent", _("sent")
@@ -193,7 +194,8 @@ class Delivery(models.Model):
 class NodeNews(models.Model):
     """Records that all messages about a node's silence are queued; deleted once the node is back.
 
-    `silent_from` is the node's `last_seen` when they were queued: the beginning of the silence.
+    `silent_from` is the beginning of the silence: the node's `last_seen` when the messages were
+    queued.
     """
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")
@@ -207,10 +209,10 @@ class NodeNews(models.Model):
 
 
 class RoundNews(models.Model):
-    """How far the messages about a closed round have been queued.
+    """Progress of queueing the messages about a closed round, in the order of channel ids.
 
-    The channels with an id up to `last_channel` have been processed; `is_done` means that all
-    channels have been.
+    Channels with an id up to `last_channel` have been processed. `is_done` means that no channels
+    are left.
     """
 
     round = models.OneToOneField(

@@ -42,7 +42,7 @@ Result = tuple[str, int | None]
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """The outcome of attempt number `attempt` at the delivery with id `delivery`.
+    """The outcome of attempt number `attempt` to send the delivery with id `delivery`.
 
     `failure` is a value of `Failure`, empty for a success. `status` is the HTTP status, None if
     there was no HTTP response.
@@ -76,10 +76,11 @@ class Parcel:
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Return attempt number `delivery.attempts` at a delivery, ready for sending.
+    """Return the parcel for attempt number `delivery.attempts` to send a delivery.
 
-    `delivery.channel.owner` should be loaded. `now` is the time in a webhook's signature. If the
-    channel has no address, or an address that is no longer allowed, the attempt will fail.
+    Load `delivery.channel.owner` beforehand to save queries. `now` is the time in a webhook's
+    signature. If the channel has no address, or an address that is no longer allowed, the attempt
+    will fail.
     """
     try:
         match Channel.Kind(delivery.channel.kind):
@@ -100,7 +101,7 @@ def _fail(failure: Failure) -> Result:
 
 
 def _post(target: NotificationTarget, body: bytes, headers: Mapping[str, str]) -> Result:
-    """POST to a webhook or ntfy server; any result but a 2xx status is a failure."""
+    """POST to a webhook or ntfy server; return a failure unless the status is 2xx."""
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     try:
         status = post(target, body, headers={**_CONTENT, **headers}, private=private)
@@ -114,7 +115,7 @@ def _post(target: NotificationTarget, body: bytes, headers: Mapping[str, str]) -
 
 
 def _send_mail(message: EmailMessage) -> Result:
-    """Send an e-mail; any error of the operator's mail server or the connection is a failure."""
+    """Send an e-mail; return `Failure.MAIL` if the mail server or the connection fails."""
     try:
         message.send()
     except (SMTPException, OSError, ValueError):

@@ -1,11 +1,12 @@
 """One POST request to an untrusted address.
 
-    PostError             no response with a status: `failure` says why
+    PostError             no HTTP status was received: `failure` says why
 
-The name is resolved once, all its addresses are checked, and the connection goes to one of them. So
-it has no effect if the name server would answer differently the next time. Redirects are not
-followed, proxies of the environment are not used, and the body of the response is not read.
-Everything ends within `TIMEOUT_S`, except that the system's resolver may take longer.
+The host name is resolved once, all its addresses are checked, and the connection goes to one of
+them. The name is not resolved again, so a name server cannot pass the check with one address and
+then direct the connection to another. Redirects are not followed, proxies of the environment are
+not used, and the body of the response is not read. Everything ends within `TIMEOUT_S`, except that
+the system's resolver may take longer.
 """
 
 import io
@@ -29,7 +30,7 @@ _MAX_ADDRESSES = 2
 
 
 class PostError(Exception):
-    """There was no response with a status; `failure` is a value of `models.Failure`."""
+    """No HTTP status was received; `failure`, a value of `models.Failure`, says why."""
 
     def __init__(self, failure: str) -> None:
         super().__init__(failure)
@@ -39,10 +40,10 @@ class PostError(Exception):
 def post(
     target: NotificationTarget, body: bytes, *, headers: Mapping[str, str], private: bool
 ) -> int:
-    """Send the body and return the status of the response, whatever it is.
+    """Send the body and return the HTTP status of the response, which may be an error status.
 
-    `private` allows private IP addresses (`targets.may_be_called`). Raises PostError if no response
-    with a status comes, or if an address of the target is forbidden.
+    `private` allows private IP addresses (`targets.may_be_called`). Raises PostError if no status
+    is received, or if an address of the target is forbidden.
     """
     until = monotonic() + TIMEOUT_S
     addresses = resolve(target, private=private)
@@ -62,7 +63,8 @@ def post(
 def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
     """Return the IP addresses of the target's host, without duplicates.
 
-    Raises PostError if there is no address, or if one of them is forbidden.
+    Raises PostError if there is no address, or if one of them is forbidden. `private` allows
+    private addresses.
     """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -77,7 +79,10 @@ def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
 
 
 def _connect(addresses: list[str], port: int) -> socket.socket:
-    """Connect to the first address that answers. Raises OSError if none of the first two does."""
+    """Try the first two addresses in order, and return a socket connected to one of them.
+
+    Raises OSError if neither can be reached.
+    """
     problem: OSError = OSError("no addresses")
     for address in addresses[:_MAX_ADDRESSES]:
         try:
@@ -88,7 +93,10 @@ def _connect(addresses: list[str], port: int) -> socket.socket:
 
 
 def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> socket.socket:
-    """Return the socket, with TLS for https. The handshake must end by `until` (`monotonic()`)."""
+    """Return the socket, wrapped in TLS if the target's scheme is https.
+
+    The handshake must end by `until`, a time of `monotonic()`.
+    """
     plain.settimeout(_remaining(until))
     if target.scheme == "http":
         return plain
@@ -97,7 +105,7 @@ def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> s
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS settings with the system's certificates, loaded once per process."""
+    """Return the TLS context with the system's certificates, loaded once per process."""
     return ssl.create_default_context()
 
 
@@ -120,18 +128,18 @@ def _remaining(until: float) -> float:
 
 
 class _Stream:
-    """The socket interface for http.client, with a deadline and a size limit."""
+    """The part of a socket that http.client uses, with a deadline and a response size limit."""
 
     def __init__(self, sock: socket.socket, until: float) -> None:
         self._sock, self._until = sock, until
 
     def sendall(self, data: bytes) -> None:
-        """Send the request. Raises OSError."""
+        """Send `data`. Raises OSError if that fails or the deadline has passed."""
         self._sock.settimeout(_remaining(self._until))
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return the response as a file of limited size."""
+        """Return a file from which at most MAX_RESPONSE_BYTES of the response can be read."""
         return io.BufferedReader(_Response(self._sock, self._until))
 
     def close(self) -> None:
@@ -146,7 +154,7 @@ class _Response(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read available bytes up to the limit; 0 is the end."""
+        """Read into `buffer` and return the number of bytes; 0 at the end or at the limit."""
         if not self._bytes_left:
             return 0
         self._sock.settimeout(_remaining(self._until))

@@ -1,4 +1,4 @@
-"""When owners are notified, how often a message is tried, when a channel is given up. Pure."""
+"""Rules: which nodes are silent or outdated, and when to retry a message or give up. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,18 +22,18 @@ GIVE_UP_FAILURES = 10
 
 @dataclass(frozen=True)
 class Watch:
-    """A period without an outage: from `since` to `looked_at`, when it was last updated."""
+    """A period without an outage: it began at `since` and was last updated at `looked_at`."""
 
     since: datetime
     looked_at: datetime
 
 
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
-    """Return the watch, a period without an outage, after an update at `now`.
+    """Return the watch, updated at `now`.
 
-    `web_silence` is the time since the last pulse, None if there was none. The watch restarts at
-    `now` if there was no watch, it was not updated for more than a minute, or `web_silence` is None
-    or longer than 15 s.
+    `web_silence` is the time since the last pulse of the web processes, None if there was none. The
+    watch restarts at `now` if there was no watch, if it was not updated for more than a minute, or
+    if `web_silence` is None or longer than 15 s.
     """
     is_broken = (
         watch is None
@@ -46,10 +46,10 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 
 
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
-    """Return the moment `threshold` before `now`: nodes that were last seen earlier are silent.
+    """Return the moment `threshold` before `now`: nodes last seen before this moment are silent.
 
-    Returns None if the watch began after that moment. Nodes may have been unable to connect before
-    the watch, so none is called silent yet.
+    Returns None if the watch began after that moment. There may have been an outage since, so
+    nodes may be unseen only because they could not connect.
     """
     if now - watch.since < threshold:
         return None

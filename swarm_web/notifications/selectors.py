@@ -1,4 +1,4 @@
-"""Reads: accounts' mail addresses, and figures for operators."""
+"""Queries: accounts' e-mail addresses, and counts for the operator's metrics."""
 
 from allauth.account.models import EmailAddress
 from django.conf import settings
@@ -19,7 +19,7 @@ def can_mail() -> bool:
 
 
 def mail_address(account: User) -> str | None:
-    """Return the account's e-mail address, None if it has no usable one.
+    """Return the account's e-mail address; None if it has none or it must not be used.
 
     If the site verifies addresses, an unconfirmed one is not used: it may belong to another person.
     """

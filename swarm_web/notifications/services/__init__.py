@@ -1,1 +1,1 @@
-"""Changes of channels, and the queueing and sending of messages."""
+"""Services that change channels, and that queue and send messages."""

@@ -1,4 +1,4 @@
-"""Changes of an owner's channels: add, test, switch on and off.
+"""Services for an owner's channels: add, test, replace the secret, switch on and off.
 
 TooManyChannelsError  the account has reached the maximum number of channels
 DuplicateChannelError the account has this channel already
@@ -88,7 +88,8 @@ def switch_on(channel: Channel) -> None:
 def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
     """Switch a channel off, and drop its waiting deliveries.
 
-    `because` is stored as the reason, unless the operator has switched the channel off before.
+    `because` is stored as the reason. If the operator has already switched the channel off, that
+    reason is kept.
     """
     with transaction.atomic():
         _not_by_operator(channel).update(enabled=False, off_because=because)
@@ -100,11 +101,11 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message, for which there is only one attempt.
+    """Queue a test message, which is not sent again if the attempt fails.
 
-    If the channel's latest attempt failed, its pause ends now, so that the test is sent soon.
-    Raises RequestError for more than MAX_TESTS tests of an account in a period of TESTS_PERIOD_S,
-    which begins with the first of them.
+    If the channel's latest attempt failed, the pause before the next one ends now, so that the test
+    is sent soon. Raises RequestError if the account has used up its MAX_TESTS tests. The count
+    restarts TESTS_PERIOD_S seconds after the first of them.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

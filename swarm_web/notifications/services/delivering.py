@@ -1,8 +1,9 @@
-"""The outbox: messages are leased, sent by a courier's threads, and their results recorded.
+"""The outbox: leases due messages, which a courier's threads send, and records the outcomes.
 
 A lease postpones the channel's next attempt by LEASE, so that no other worker sends the same
-message. If a worker dies, its messages are sent again after that time, with the same ids. Each
-channel has at most one attempt at a time.
+message. If a worker dies, its messages are sent again when their lease ends, with the same ids.
+A channel with a lease has no second attempt at the same time, unless `send_test` or `switch_on`
+ends the lease early.
 """
 
 from collections.abc import Iterable
@@ -25,10 +26,11 @@ _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_at
 
 
 def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
-    """Return due messages of up to `limit` channels, one for each, ready for sending.
+    """Return one due message, as a parcel, for each of up to `limit` channels.
 
-    Each is leased: no other call returns a message of the same channel until LEASE has passed or
-    the outcome of this attempt is recorded. The attempts count as started.
+    The channels are leased: no other call returns a message of the same channel until LEASE has
+    passed, the outcome of this attempt is recorded, or `send_test` or `switch_on` ends the lease.
+    Each delivery's `attempts` is increased by one.
     """
     with transaction.atomic():
         due = Channel.objects.filter(
@@ -58,7 +60,7 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
-    """Record the outcomes of attempts; switch off channels that are gone or failed for too long.
+    """Record outcomes; switch off channels whose receiver is gone or has failed for too long.
 
     A failed message is due again after a pause, up to MAX_ATTEMPTS attempts (a test message: one).
     Outcomes of messages that were leased again or dropped in the meantime are ignored.
@@ -105,7 +107,7 @@ def _record_on_channel(channel: Channel, outcome: DeliveryOutcome, *, now: datet
 
 
 def _give_up(channel: Channel, *, now: datetime) -> None:
-    """Switch off a channel whose receiver is gone or has failed for too long."""
+    """Switch the channel off if its receiver is gone or has failed for too long."""
     if channel.failing_since is None:
         return
     if channel.failure == Failure.GONE:

@@ -1,7 +1,8 @@
 """Finds events for owners, and queues one delivery for each event and channel.
 
 Each `notice_` function handles one batch, and returns how many nodes it processed: 0 when no nodes
-are left. Each may run twice or concurrently, because an event's key is unique in a channel.
+are left. Running it again or concurrently queues no message twice, because an event's key is unique
+in a channel.
 """
 
 from collections import defaultdict
@@ -30,10 +31,12 @@ Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Queue messages about nodes last seen before `before`, but at most a day before it.
+    """Queue messages about silent nodes: those last seen in the day that ended at `before`.
 
     Left out are nodes whose owner has no channel for this event, nodes whose client closed the
-    connection on purpose (goodbye), blocked nodes, and nodes whose silence an earlier call handled.
+    connection itself (goodbye), blocked nodes, and nodes whose silence an earlier call handled. A
+    channel created after the node counted as silent gets no message.
+
     Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """
     with transaction.atomic():
@@ -43,7 +46,7 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
             _compose_silence(node, channel, now=now)
             for node in nodes
             for channel in channels[node.owner_id or 0]
-            # A channel created later is not told: its owner knows of the silence by then.
+            # A channel created later gets no message: its owner knows of the silence by then.
             if node.last_seen and channel.created_at <= node.last_seen + (now - before)
         )
         NodeNews.objects.bulk_create(
@@ -83,7 +86,7 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back, for the channels that reported their silence.
+    """Queue messages about nodes that are back, for channels with a delivery about the silence.
 
     Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """
@@ -148,8 +151,8 @@ def describe_node(node: Node) -> dict[str, str]:
 def update_watch(*, now: datetime) -> Watch:
     """Return the watch (a period without an outage), updated to `now` and stored in Redis.
 
-    If Redis has lost the watch, or another version of the site stored it in another format, it
-    restarts, so silent nodes are reported later.
+    If Redis has lost the watch, or another version of the site stored it in another format, the
+    watch restarts, and silent nodes are reported later.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())
     sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))

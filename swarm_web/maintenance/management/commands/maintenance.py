@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Keep nodes out while you work on the site. They train on alone and come back."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the action, and for `on` the message and the end."""
+        """Declare the action, and the options of `on`: the message and the end time."""
         parser.add_argument("what", choices=["on", "off", "show"])
         parser.add_argument("--message", default="", help="what visitors and owners are told")
         parser.add_argument("--until", help="when it ends by itself: 2026-01-01T12:30 (UTC)")

@@ -80,7 +80,10 @@ class Command(BaseCommand):
 
 
 def write_token(path: Path, token: str) -> None:
-    """Write a token to a file, and make the file readable by this user only. Raises OSError."""
+    """Write a token to a file that only this user can read; create its folder if missing.
+
+    Raises OSError if that fails.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         os.fchmod(file.fileno(), 0o600)  # an existing file keeps its mode when it is opened
