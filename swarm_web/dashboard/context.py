@@ -31,7 +31,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
 
 
 def _read_pill() -> Pill:
-    """Return the pill, possibly from a cache; its `now` is always the current time."""
+    """Return the pill with `now` set to the current time; the rest may come from a cache."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
 

@@ -52,7 +52,7 @@ def _read_choice(request: HttpRequest) -> str | None:
 
 
 def _store_language(request: HttpRequest, language: str) -> HttpResponseBase:
-    """Return a redirect to the same page without the parameter; it sets the language's cookie."""
+    """Return a redirect that sets the language cookie and leads to the page without `?lang=`."""
     query = request.GET.copy()
     del query[PARAMETER]
     # Two leading slashes would redirect to another site.

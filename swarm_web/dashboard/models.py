@@ -17,7 +17,7 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
 
 
 class Announcement(models.Model):
-    """A plain text of the operator, shown on the home page from `starts_at` until `ends_at`."""
+    """A text from the operator, shown on the home page from `starts_at` until `ends_at`."""
 
     text = models.TextField(max_length=500, help_text="Plain text; addresses are not made links.")
     starts_at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,4 @@
-"""Gives each page a token that identifies the site's state when the page was made.
+"""Gives each page a state token: a text that identifies the site's state when the page was made.
 
 `edge.brief_cache` describes the token. Live messages contain the current token (`live.views`); a
 browser whose page has another token fetches the page again (`static/js/live.js`).
@@ -21,10 +21,10 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def stamp_state(get_response: Answer) -> Answer:
-    """Middleware that sets `request.page_state` to the site's state, for a GET or HEAD of a page.
+    """Middleware that sets `request.page_state` to the state token, for a GET or HEAD of a page.
 
-    The state is a text (`edge.brief_cache`). It is read before the view reads anything, so that no
-    page is older than the state that it contains.
+    The token is read before the view reads any data. So the page's data is never older than the
+    state that its token identifies.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

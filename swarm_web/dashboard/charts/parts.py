@@ -36,7 +36,7 @@ Value = str | int | float | tuple[float, float] | None
 def isolate(text: str) -> str:
     """Return text for a figure, between direction marks if the active language is right to left.
 
-    Figures run from left to right in every language.
+    The figure itself runs from left to right in every language.
     """
     return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
 
@@ -112,10 +112,10 @@ def make_layout(*, xaxis: Figure, yaxis: Figure) -> Figure:
 
 
 def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
-    """Return the layout of a figure of shares over whole numbers.
+    """Return the layout of a figure with shares on the y axis and whole numbers on the x axis.
 
-    `at` are the whole numbers. `title` is the title of the y axis, `over` the title of the x axis,
-    by default "judge round".
+    `at` are the x values, such as rounds. `title` is the title of the y axis, `over` the title of
+    the x axis, by default "judge round".
     """
     return make_layout(
         xaxis=count_axis(at, title=over or _("judge round")), yaxis=share_axis(title=title)
@@ -127,9 +127,9 @@ def layout_shares(at: Sequence[int], *, title: str, over: str = "") -> Figure:
 
 @dataclass(frozen=True)
 class PooledShare:
-    """A score or share of right answers over the last rounds up to `round`, with its 95 % interval.
+    """A judge score or share of right answers, pooled over several rounds, with its 95 % interval.
 
-    `n` is the number of questions or answers in these rounds.
+    `round` is the last of these rounds, `n` the number of questions or answers in all of them.
     """
 
     round: int
@@ -140,9 +140,9 @@ class PooledShare:
 
 
 def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
-    """Return a line of one arm's shares, in the arm's style; hover labels give the intervals.
+    """Return a Plotly trace: a line through pooled shares, with their intervals as hover labels.
 
-    `line` has at least one share.
+    `line` has at least one share; the arm of its last share decides the style.
     """
     colour, _rgb, dash = STYLES[line[-1].arm]
     rounds, shares = [point.round for point in line], [point.share for point in line]
@@ -158,7 +158,10 @@ def draw_shares(line: Sequence[PooledShare], *, name: str) -> Figure:
 
 
 def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY) -> Figure:
-    """Return the band of the intervals of one arm's shares. `line` has at least one share."""
+    """Return the band of the intervals of pooled shares, in the colour of the last share's arm.
+
+    `line` has at least one share.
+    """
     lows, highs = zip(*(point.interval for point in line), strict=True)
     rgb = STYLES[line[-1].arm][1]
     return draw_band([point.round for point in line], lows, highs, rgb=rgb, opacity=opacity)
@@ -178,10 +181,10 @@ def thin(count: int, *, about: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class TabledChart:
-    """A figure and the table with the same values; without rows there is nothing to draw.
+    """A figure and a table with the same values; without rows there is nothing to draw.
 
-    A page contains only the table, and its script loads the figure from another address. So only
-    the view of that address calls `draw`.
+    `draw` makes the figure. The page that shows the chart contains only the table; its script
+    requests the figure from a separate URL, and only the view of that URL draws it.
     """
 
     draw: Callable[[], Figure]
@@ -190,5 +193,5 @@ class TabledChart:
 
     @property
     def figure(self) -> Figure:
-        """The figure; drawn at each access."""
+        """The figure; each access draws it again."""
         return self.draw()

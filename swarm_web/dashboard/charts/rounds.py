@@ -17,7 +17,10 @@ from swarm_web.dashboard.charts.parts import (
 
 @dataclass(frozen=True)
 class RoundSpread:
-    """The scores in [0, 1] of a round's `n` trained nodes; `low` and `high` are the quartiles."""
+    """The spread of the scores, in [0, 1], of a round's `n` trained nodes.
+
+    `low` and `high` are the first and the third quartile.
+    """
 
     round: int
     low: float

@@ -28,7 +28,7 @@ _LABEL_GAP = 0.055
 
 @dataclass(frozen=True)
 class ScorePoint:
-    """One node's cells in one closed round: dataset -> (correct, n)."""
+    """One node's result in one closed round; `cells` maps each dataset to (correct, n)."""
 
     node: str
     arm: str
@@ -44,7 +44,7 @@ class ScorePoint:
 def pool_rounds(
     points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
 ) -> list[PooledShare]:
-    """Return a pooled score for each round of a node: over this round and the `width - 1` before.
+    """Return a score for each round of a node, pooled over it and the `width - 1` rounds before.
 
     `points` are the rounds of one node, oldest first. Only every `step`-th round is kept, counted
     back from the last one.
@@ -61,7 +61,7 @@ def pool_in(
 
 
 def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledShare]:
-    """Return a pooled score for each end of `ends`: over the `width` points before index `end`."""
+    """Return a score for each of `ends`, pooled over the `width` points before index `end`."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -85,8 +85,8 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
     """Draw a line for each node in `order`, with a band of intervals behind it.
 
     A line has a point for each round of the node: its score pooled as in `pool_rounds`. `points`
-    are oldest first and include at least one for each node in `order`, whose first node is the
-    leader.
+    are oldest first, with at least one for each node in `order`. The band of the first node in
+    `order`, the leader, is the most opaque.
     """
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:
@@ -109,11 +109,12 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
 def draw_node(
     points: Sequence[ScorePoint], *, base: Sequence[ScorePoint] = (), step: int = 1
 ) -> Figure:
-    """Draw one node: a line of pooled scores with its band, and a line for its model untrained.
+    """Draw a line of a node's pooled scores with its band, and a line for the untrained model.
 
-    `points` are the node's rounds, `base` the untrained node's, oldest first. A line has a point
-    for every `step`-th round, which pools POOLED_ROUNDS or `step` rounds, whichever is more. If
-    `step` is 1, each round of the node is also a dot.
+    `points` are the node's rounds, and `base` the rounds of a node that runs the same model
+    untrained, both oldest first. A line has a point for every `step`-th round, pooled over
+    POOLED_ROUNDS rounds, or over `step` rounds if that is more. If `step` is 1, each round of the
+    node is also a dot.
     """
     if not points:
         return {"data": [], "layout": _layout([]) | {"showlegend": False}}
@@ -141,14 +142,15 @@ def _dots(points: Sequence[ScorePoint]) -> Figure:
 
 
 def _count(cells: Cells) -> list[int]:
-    """Return the number of solved questions and the number of all questions."""
+    """Return `[solved, all]`: the number of solved questions and the number of all questions."""
     return [sum(correct for correct, __ in cells.values()), sum(n for __, n in cells.values())]
 
 
 def _label_ends(ends: Mapping[str, PooledShare], *, top: float) -> list[Figure]:
     """Return a label at the end of each line, moved upwards where labels would overlap.
 
-    `ends` are the last points by node; `top` is the highest value that the figure shows.
+    `ends` maps each node to the last point of its line. `top` is the highest value that the figure
+    shows.
     """
     labels: list[Figure] = []
     floor = -1.0

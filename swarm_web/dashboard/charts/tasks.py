@@ -22,7 +22,7 @@ POOLED_ROUNDS = 10
 
 @dataclass(frozen=True)
 class RoundTally:
-    """Number of right answers among the `n` answers of one arm in one round, in one dataset."""
+    """The answers of one arm in one round and one dataset: `correct` of `n` are right."""
 
     round: int
     correct: int
@@ -30,7 +30,7 @@ class RoundTally:
 
 
 def pool_tallies(tallies: Sequence[RoundTally], *, arm: str) -> list[PooledShare]:
-    """Return a pass rate for each round: over this round and the POOLED_ROUNDS - 1 before it.
+    """Return a pass rate for each round, pooled over it and the POOLED_ROUNDS - 1 rounds before.
 
     `tallies` and the result are oldest first. A round is left out if there are no answers to pool.
     """
@@ -47,7 +47,7 @@ def pool_tallies(tallies: Sequence[RoundTally], *, arm: str) -> list[PooledShare
 
 
 def draw_pass_rates(lines: Sequence[Sequence[PooledShare]]) -> Figure:
-    """Draw a line for each arm's rates, oldest first, with the bands of intervals behind."""
+    """Draw a line for each arm's rates, oldest first, with a band of intervals behind it."""
     drawn = [line for line in lines if line]
     rounds = [point.round for line in drawn for point in line]
     return {

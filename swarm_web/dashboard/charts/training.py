@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def draw_training(steps: Sequence[TrainingPoint]) -> Figure:
-    """Draw the training reward and the informative share over steps."""
+    """Draw the training reward and the share of informative rollouts over steps."""
     colour, _rgb = NEUTRAL
     at = [step.step for step in steps]
     reward = draw_line(
@@ -38,7 +38,10 @@ def draw_training(steps: Sequence[TrainingPoint]) -> Figure:
 
 
 def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
-    """Draw the share of completions with each kind of reflection, over the steps that report it."""
+    """Draw the share of completions with each kind of reflection, such as rechecking, over steps.
+
+    Steps without a report of reflection are left out.
+    """
     reflected = [step for step in steps if step.reflection]
     at = [step.step for step in reflected]
     names = name_kinds()
@@ -56,7 +59,7 @@ def draw_reflection(steps: Sequence[TrainingPoint]) -> Figure:
 
 
 def name_kinds() -> dict[str, str]:
-    """Return the name of each kind of reflection for pages, by its key in training reports."""
+    """Return the label of each kind of reflection, by its key in training reports."""
     return {
         "recheck": _("rechecking"),
         "hesitation": _("hesitation"),

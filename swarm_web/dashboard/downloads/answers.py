@@ -60,9 +60,10 @@ _FIELDS = tuple(column.field for column in ANSWER_COLUMNS)
 
 
 def read_answers(number: int) -> Iterator[Sequence[Row]]:
-    """Yield rows of ANSWER_COLUMNS, sorted by the node's name and the question's position.
+    """Yield a round's answers in batches of rows of ANSWER_COLUMNS.
 
-    Raises RequestError if there is no round with this number, or if it is sealed.
+    They are sorted by the node's name and the question's position. Raises RequestError if there is
+    no such round, or if its questions are not public.
     """
     answers = Answer.objects.filter(question__round=find_revealed(number))
     nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
@@ -75,7 +76,10 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
 
 def find_revealed(number: int) -> Round:
-    """Return the round with this number. Raises RequestError if there is none or it is sealed."""
+    """Return the round with this number.
+
+    Raises RequestError if there is no such round, or if its questions are not public.
+    """
     try:
         return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")
     except Http404 as problem:
@@ -88,9 +92,10 @@ def find_revealed(number: int) -> Round:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield a row of ASKED_COLUMNS for each earlier round of the season, void rounds included.
+    """Yield a row of ASKED_COLUMNS, in batches, for each round of the season before this one.
 
-    Raises RequestError if there is no round with this number, or if it is sealed.
+    Void rounds are included. Raises RequestError if there is no round with this number, or if its
+    questions are not public.
     """
     return read_batches(numbers_before(find_revealed(number)), _select_asked)
 

@@ -1,8 +1,8 @@
 """Reads long tables in batches of keys, so that neither the server nor Postgres holds all rows.
 
 Each batch is a separate query: a visitor with a slow connection keeps no transaction, cursor or
-database connection open. Reading and writing run in a thread, because both use the processor; under
-ASGI, a synchronous iterator would be read to its end before the first byte is sent.
+database connection open. Batches are read and encoded in a thread, so that they do not block the
+event loop. Under ASGI, Django reads a synchronous iterator to its end before it sends a byte.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -25,9 +25,9 @@ def read_batches(
 ) -> Iterator[Sequence[Row]]:
     """Yield the rows of all keys, in the order of the keys, in batches of about `size` rows.
 
-    `select` returns the rows of the keys that it is given, in their order. The first batch has one
-    key; the number of keys of a later one follows from the rows per key in the previous batch. The
-    rows of a key are never split.
+    `select` returns the rows of some keys, in the order of these keys. The first batch has one key;
+    the number of keys in a later batch follows from the rows per key in the batch before it. The
+    rows of one key are never split.
     """
     at, count = 0, 1
     while at < len(keys):

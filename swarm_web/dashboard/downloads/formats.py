@@ -1,4 +1,4 @@
-"""Columns of downloads, and writers of CSV, JSON lines and Parquet, piece by piece; no I/O."""
+"""Columns of downloads, and functions that yield CSV, JSON lines or Parquet in parts; no I/O."""
 
 import csv
 import io
@@ -36,9 +36,10 @@ class ColumnKind(TextChoices):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name in the file, its type and meaning, and the `lookup` of its values.
+    """One column: its name in the file, its type and its meaning.
 
-    Without a lookup, the column has the values of the field `name`.
+    `lookup` is the Django lookup that reads the column's values, such as `node__name`. If it is
+    empty, they come from the model field `name`.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """The field or lookup of the column's values."""
+        """The model field or Django lookup that reads the column's values."""
         return self.lookup or self.name
 
 
@@ -56,7 +57,7 @@ class Column:
 
 
 class _Sink(io.RawIOBase):
-    """A file in memory that keeps what is written until `take`."""
+    """A file in memory that keeps what is written until `take` is called."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -152,7 +153,7 @@ def _write_lines(rows: Iterable[Iterable[object]]) -> bytes:
 
 
 def _write_cells(kind: ColumnKind, values: Sequence[Any]) -> Sequence[object]:
-    """Return a column's values as CSV contains them."""
+    """Return a column's values for CSV: text is made safe for spreadsheets, times are ISO 8601."""
     if kind is ColumnKind.TEXT:
         unsafe = {text: f"'{text}" for text in {*values} if _begins_like_formula(text)}
         return [unsafe.get(text, text) for text in values] if unsafe else values

@@ -1,4 +1,4 @@
-"""The downloads of the public record: the chain, and a round's results, exactly as hashed."""
+"""Downloads of the public record: the chain, and a round's results. Lines are sent as hashed."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,8 @@
 """The reward downloads: every score of closed rounds, round by round.
 
-Rows of nodes that are quarantined now keep their score, but have the status and the reason
-`quarantined`. So the rows with status `scored` belong to the nodes that the leaderboard shows.
+If a node is quarantined at the time of the download, all of its rows keep their score, but have
+`quarantined` as status and as reason. So the rows with status `scored` belong to the nodes that
+the leaderboard shows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,7 +99,7 @@ FILTERS = ("season", "node", "arm", "model", "round_from", "round_to")
 
 @dataclass(frozen=True)
 class Rewards:
-    """A selection of results: the scores in `scores` whose round is in `rounds`."""
+    """The selected scores: those in `scores` that belong to a round in `rounds`."""
 
     rounds: QuerySet[Round]
     scores: QuerySet[Score]

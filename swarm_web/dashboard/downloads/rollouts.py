@@ -1,4 +1,4 @@
-"""The download of the archive: a sample of shared rollouts, with verdicts and their learners."""
+"""The download of archived rollouts, with verdicts and the nodes that trained on them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ _BATCH = 200
 
 
 def read_rollouts() -> Iterator[Sequence[Row]]:
-    """Yield rows of COLUMNS of all archived rollouts that have verdicts, oldest first."""
+    """Yield archived rollouts with verdicts, oldest first, in batches of rows of COLUMNS."""
     verified = ArchivedRollout.objects.verified().order_by("published_at", "pk")
 
     def select(keys: Sequence[int]) -> list[Row]:
@@ -62,7 +62,11 @@ def read_rollouts() -> Iterator[Sequence[Row]]:
 
 
 def _read_learners(rollouts: Sequence[int]) -> defaultdict[int, list[dict[str, str | datetime]]]:
-    """Return the learners by rollout id, oldest first, as dicts with the keys `node` and `at`."""
+    """Return the nodes that trained on each rollout, by the rollout's primary key.
+
+    Each node is a dict with its name, `node`, and the time when it reported the training, `at`. The
+    oldest report is first.
+    """
     learners: defaultdict[int, list[dict[str, str | datetime]]] = defaultdict(list)
     learned = Learned.objects.filter(rollout__in=rollouts).order_by("at", "pk")
     for rollout, node, at in learned.values_list("rollout_id", "node__name", "at"):

@@ -37,7 +37,7 @@ def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
     """Stream the scores of one round: all scores, or those that the query string selects.
 
-    There are no rows until the round has closed, and none if it is void.
+    The file has no rows before the round has closed, and none if the round is void.
     """
     judge_round = get_object_or_404(Round, number=number)
     chosen = select_rewards(request.GET.dict())
@@ -49,7 +49,7 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream every answer of one round; refused until it has closed."""
+    """Stream every answer of one round; refuse the request until the round has closed."""
     rows = answers.read_answers(number)
     return _send(answers.ANSWER_COLUMNS, rows, f"round-{number}-answers.jsonl")
 
@@ -58,10 +58,10 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream digests of the questions that the season asked in rounds before this one.
+    """Stream digests of the questions that the season asked in the rounds before this one.
 
-    There is one row for each of those rounds (`answers.read_asked`). Refused until this round has
-    closed.
+    The file has a row for each earlier round (`answers.read_asked`). The request is refused until
+    this round has closed.
     """
     rows = answers.read_asked(number)
     return _send(answers.ASKED_COLUMNS, rows, f"round-{number}-asked.jsonl")
@@ -69,7 +69,7 @@ def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase
 
 @require_safe
 def download_rollouts(_request: HttpRequest) -> HttpResponseBase:
-    """Stream the archive of verified rollouts."""
+    """Stream the archived rollouts that have verdicts."""
     return _send(rollouts.COLUMNS, rollouts.read_rollouts(), "rollouts.jsonl")
 
 

@@ -1,12 +1,12 @@
-"""The live views of one web process: each is read once per change, for all of its sockets.
+"""The live views of one web process. A view is read once per change, however many sockets show it.
 
 A message on `bus.VIEWERS` reports a change. Which nodes are connected, and the rates of rollouts,
 change without a message. So watched views are also read after `IDLE_S` seconds without a message.
 After each reading of the watched views there is a pause of `PAUSE_S` seconds.
 
 Anybody can request uncommon views: filtered ones and later pages. They are read one at a time, and
-each reading is followed by a pause of the same length. So they take at most half of the database
-thread's time, and a common view waits for at most one of them.
+each reading is followed by a pause of the same length. All views are read in one thread: uncommon
+views take at most half of its time, and a common view waits for at most one of them.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ class TooManyViewsError(Exception):
 
 
 class ViewShares:
-    """Which uncommon views (`ViewKey.is_uncommon`) each address watches, and in how many tabs.
+    """Which uncommon views (`ViewKey.is_uncommon`) each address watches, and with how many sockets.
 
-    Addresses are as limits count them (`edge.addresses`).
+    Here an address is an IPv4 address or an IPv6 /64 network (`edge.addresses`).
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class LiveBoard:
 
     A stream is kept when its last watcher has left, so that a browser whose connection was cut can
     still get the deltas that it missed. At most MAX_UNCOMMON_VIEWS streams are of uncommon views
-    (`ViewKey.is_uncommon`): the oldest of them without watchers makes room for a new one.
+    (`ViewKey.is_uncommon`). To make room for a new one, the oldest one without watchers is removed.
     """
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ class LiveBoard:
     async def watch(self, key: ViewKey, *, network: str) -> AsyncIterator[ViewStream]:
         """Yield the view's stream, and keep it up to date while the block runs.
 
-        `network` is the browser's address as limits count it (`edge.addresses`). Raises
-        TooManyViewsError if this address watches too many views (`ViewShares.hold`), and what
-        `join` raises.
+        `network` is the browser's IPv4 address or IPv6 /64 network (`edge.addresses`). Raises
+        TooManyViewsError if this address watches too many views (`ViewShares.hold`), and the errors
+        of `join`.
         """
         with self._shares.hold(network, key):
             stream = await self.join(key)
@@ -144,7 +144,7 @@ class LiveBoard:
         return stream
 
     def leave(self, stream: ViewStream) -> None:
-        """End one `join` of a stream; stop all reading once no stream is watched."""
+        """Undo one `join` of a stream; stop all reading if no stream is watched any more."""
         stream.watchers -= 1
         if not self.is_watched and self._task is not None:
             bus.switchboard().forget(bus.VIEWERS, self._hear)

@@ -39,8 +39,8 @@ CLOSE_UNREADABLE = 4503
 class OriginGate:
     """Accepts browsers whose page is on one of ALLOWED_HOSTS; refuses others with HTTP 403.
 
-    The header Origin (RFC 6454) tells where the page is. If it is not a valid URL, the browser is
-    refused too; the validator of Channels would raise an error.
+    The header Origin (RFC 6454) says where the page comes from. If it is not a valid URL, the
+    browser is refused too; the validator of Channels would raise an error.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -49,7 +49,7 @@ class OriginGate:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        """Handle one handshake."""
+        """Pass a handshake on to the inner application, or refuse it."""
         asked: Any = scope
         origins = [value.decode("latin-1") for name, value in asked["headers"] if name == b"origin"]
         answer = self._validator if all(map(_is_address, origins)) else WebsocketDenier()
@@ -102,10 +102,10 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 
 
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send a snapshot, or `resumed` to a browser that continues; then every delta.
+    """Send a snapshot, or `resumed` to a browser that reconnects and continues; then every delta.
 
-    If there is no delta for STALE_S, the view is no longer live: the socket is closed, and the
-    browser receives the reason when it reconnects. Slow browsers do not delay others.
+    If there is no delta for STALE_S seconds, the view is no longer live, and the socket is closed
+    with CLOSE_UNREADABLE. Slow browsers do not delay others.
     """
     packed = params.get("packed") == "1"
 

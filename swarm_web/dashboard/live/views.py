@@ -35,7 +35,7 @@ Message = dict[str, Any]
 class ViewKind(StrEnum):
     """Which page a view belongs to: the leaderboard, the home page, or any other page.
 
-    Of any other page, only the pill is live: the element in the header with the current round.
+    On any other page, only the pill is live: the element in the header with the current round.
     """
 
     BOARD = "board"
@@ -53,7 +53,7 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether it is one of very many views: of a filtered leaderboard, or of a later page."""
+        """Whether the view is one of very many: a filtered or a later page of the leaderboard."""
         return self.query != BoardQuery(window=self.query.window)
 
 
@@ -63,7 +63,7 @@ class LiveView:
 
     `rows` are table rows by node, `order` the nodes in the order of the rows, and `regions` other
     parts of the page by element id. `state` identifies the state of the site
-    (`reports.home.read_state`). `as_of` is the time at which the reading began.
+    (`reports.home.read_state`). `as_of` is the time immediately before the data was read.
     """
 
     as_of: datetime
@@ -120,9 +120,9 @@ def read_view(key: ViewKey) -> LiveView:
 def _render(
     common: LiveView, board: Leaderboard, pill: Pill, *, home: Home | None = None
 ) -> LiveView:
-    """Return `common`, the part that all views share, with a board's rows and texts added.
+    """Return `common`, the part that all views share, with a board's rows and regions added.
 
-    With `home` the texts are those of the home page, otherwise those of the leaderboard.
+    The regions are those of the home page if `home` is given, otherwise those of the leaderboard.
     """
     lines = read_lines(board)
     texts = ("home_facts", "home_moves", "home_feed") if home else ("board_lead", "quarantined")

@@ -60,7 +60,7 @@ class SiteVitals:
 
     @property
     def clock_alive(self) -> bool:
-        """Whether the heartbeat of the ticks is recent, so that rounds are moved on."""
+        """Whether the heartbeat of the ticks, which move rounds to their next phase, is recent."""
         return heartbeat.is_alive(self.ages[SitePart.CLOCK])
 
     @property
@@ -165,7 +165,11 @@ def _read_database() -> dict[str, object]:
 
 
 def _read_queues() -> dict[str, object]:
-    """Return the status page's values in Redis: waiting background jobs, and counters by code."""
+    """Return the values that the template `status.html` shows from Redis, by name.
+
+    `queue` is the number of waiting background jobs. `counters` is a list of tuples
+    (counter, code, count).
+    """
     counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
     return {"queue": broker_redis().llen("celery"), "counters": counters}
 

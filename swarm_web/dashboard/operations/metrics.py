@@ -1,4 +1,4 @@
-"""The figures that Prometheus collects, read for each request."""
+"""The metrics that Prometheus collects, read from the database and Redis at each request."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ from swarm_web.notifications.selectors import count_channels_off, count_deliveri
 
 
 class SiteCollector(Collector):
-    """Reads the site's metrics from the database and Redis; they are the same in every process."""
+    """A reader of metrics from the database and Redis; they are the same in every process."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now

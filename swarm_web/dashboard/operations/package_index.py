@@ -212,9 +212,10 @@ def _say_missing(reason: str) -> HttpResponse:
 
 
 def _for_programs(response: Response) -> Response:
-    """Forbid search engines to list a response, and programs to cache it without revalidation.
+    """Return a response with headers against search engines and against caching.
 
-    A wheel may be rebuilt under the same name. Returns the response.
+    Search engines must not list it. Programs must revalidate a cached copy before each use, because
+    a wheel may be rebuilt under the same name.
     """
     patch_cache_control(response, no_cache=True)
     response["X-Robots-Tag"] = "noindex"

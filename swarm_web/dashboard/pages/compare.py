@@ -40,7 +40,7 @@ def compare_figure(request: HttpRequest) -> HttpResponseBase:
 
 
 def _models(report: CompareReport) -> list[str]:
-    """Return the models that the season compares, tested ones first."""
+    """Return the models of the season's claims, those with enough data for a test first."""
     return [each.claim.model for each in report.claims]
 
 

@@ -1,4 +1,4 @@
-"""The pages of the lab: its answers, and one report."""
+"""The pages of the lab: an overview of its findings, and one report."""
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render

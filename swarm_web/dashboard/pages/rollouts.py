@@ -18,7 +18,7 @@ from swarm_web.dashboard.reports.rollouts import (
 @require_safe
 @answer_refusals
 def rollouts(request: HttpRequest) -> HttpResponseBase:
-    """Show a page of the archived rollouts that match the query and have verdicts, newest first."""
+    """List archived rollouts with verdicts that match the query, newest first, a page at a time."""
     report = read_rollouts(read_rollout_query(request.GET.dict()))
     return render(request, "rollouts.html", {"report": report})
 

@@ -48,7 +48,7 @@ def robots(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def join(request: HttpRequest) -> HttpResponse:
-    """Show how to join, what it costs and what is shared."""
+    """Show how to join, the download size, disk space and time it takes, and what is shared."""
     context = {
         "lines": _list_choices(write_install_lines(settings.SITE_URL)),
         "updates": _list_choices(write_update_lines(settings.SITE_URL)),
@@ -69,5 +69,5 @@ def _list_choices(
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer 404 with a page."""
+    """Return the page for 404."""
     return render(request, "404.html", status=404)

@@ -1,1 +1,1 @@
-"""Reports: the values that pages and the API show, read from the database, with texts; no HTML."""
+"""Reports: the values and texts that pages and the API show, read from the database; no HTML."""

@@ -60,7 +60,7 @@ _OUTCOME_FILTERS: dict[str, Q] = {
 
 
 class AnswerOutcome(StrEnum):
-    """How an answer was graded: UNGRADED if it has no verdict, NONE if there is no answer."""
+    """How an answer was graded. UNGRADED: it has no verdict. NONE: the node gave no answer."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -112,13 +112,13 @@ class AnswerMark:
 
 
 def describe_verdict(verdict: str) -> str:
-    """Return the verifier's reason why an answer is wrong, in words; just "wrong" for most."""
+    """Return in words why an answer is not right; for most verdicts this is only "wrong"."""
     known = _WORDS.get(verdict)
     return _("wrong") if known is None else str(known)
 
 
 def explain_signs() -> list[tuple[str, str]]:
-    """Return each sign with its meaning, for the legend of a table."""
+    """Return each sign (`AnswerMark.sign`) with its meaning, for the legend of a table."""
     signs = [(sign, describe_verdict(verdict)) for verdict, sign in _SIGNS.items()]
     signs[0] = (_SIGNS["right"], _("right"))
     return [*signs, (UNGRADED_SIGN, _("not graded")), (NONE_SIGN, _("no answer received"))]
@@ -142,13 +142,13 @@ class SheetRow:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page of a round's nodes, best first; the first one is number `first`, counted from 1.
+    """A page of the list of a round's nodes, best first.
 
-    `after` names the node after which the next page begins; empty on the last page. `quotes` has a
-    list for each question: the first QUOTED_NODES rows, each with its node's answer to this
-    question (None without one). The `text` of these answers is not loaded. Instead they have an
-    attribute `opening`, the first QUOTED_CHARS + 1 characters of the text: more than QUOTED_CHARS
-    show that the text goes on.
+    `first` is the position of the page's first node in the whole list, counted from 1. `after`
+    names the node after which the next page begins; empty on the last page. `quotes` has a list for
+    each question, of pairs: one of the first QUOTED_NODES rows, and the answer of its node (None
+    without one). The `text` of these answers is not loaded. Their attribute `opening` has its first
+    QUOTED_CHARS characters, and one more if the text is longer.
     """
 
     rows: list[SheetRow]
@@ -158,7 +158,7 @@ class Sheet:
 
     @property
     def last(self) -> int:
-        """The number of the page's last row among all nodes of the round, counted from 1."""
+        """The position of the page's last node in the whole list, counted from 1."""
         return self.first + len(self.rows) - 1
 
     @property
@@ -196,8 +196,8 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
 def describe_replay(sheet: Sheet) -> dict[str, object]:
     """Return a sheet's replay: when each answer arrived, for the page's slider.
 
-    The keys are `seconds` (the length of the replay), `nodes` (the names of the rows' nodes), and
-    `answers`. This is a list of `[row, question, seconds]`: the indices of an answer's row and
+    The keys are `seconds` (the length of the replay), `nodes` (the node's name for each row), and
+    `answers`, a list with `[row, question, seconds]` for each answer: the indices of its row and
     question, and the seconds from the round's opening to its arrival.
     """
     return {
@@ -272,9 +272,11 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 
 @dataclass(frozen=True)
 class AnswerFilters:
-    """Which answers to list: by outcome, and by `node`, a part of the node's name; empty for all.
+    """Which answers to list.
 
-    The page begins after the node named `after`; empty for the first page.
+    `outcome` is `right`, `wrong` or `unscored`, and `node` is a part of the node's name. An empty
+    `outcome` or `node` excludes nothing. The page begins after the node named `after`, or with the
+    first answer if `after` is empty.
     """
 
     outcome: str = ""
