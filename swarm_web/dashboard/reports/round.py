@@ -232,11 +232,11 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
+        reason, fix = "it has not closed", f"Ask again when {status_at} says that it is closed."
+        if judge_round.phase == Round.Phase.VOID:
+            reason, fix = "it was voided before it closed", "Choose a round that has closed."
         raise RequestError(
-            "round.sealed",
-            f"Round {number} is sealed: it has not closed.",
-            fix=f"Ask again when {status_at} says that it is closed.",
-            status=409,
+            "round.sealed", f"Round {number} is sealed: {reason}.", fix=fix, status=409
         )
     return judge_round
 

@@ -70,6 +70,17 @@ def test_answers_of_an_unclosed_round_return_409(
     assert refusal.json()["code"] == "round.sealed"
 
 
+def test_refusal_of_a_round_voided_while_open_does_not_advise_to_wait(
+    season: Season, client: Client
+) -> None:
+    judge_round = make_answered_round(season, Phase.VOID)
+    refusal = client.get(f"/rounds/{judge_round.number}/answers.jsonl").json()
+    assert refusal["message"] == (
+        f"Round {judge_round.number} is sealed: it was voided before it closed."
+    )
+    assert "Ask again" not in refusal["fix"]
+
+
 @pytest.mark.parametrize("phase", [*UNCLOSED, Phase.CLOSED])
 def test_commitment_is_public_in_every_phase(season: Season, client: Client, phase: Phase) -> None:
     judge_round = make_answered_round(season, phase)
