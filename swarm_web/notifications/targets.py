@@ -1,7 +1,5 @@
 """Checks of untrusted addresses for notifications. Pure.
 
-    TargetError           an address cannot be used: `code` says why
-
 The worker is inside the operator's network, so a name must resolve to public addresses only
 (`posting` checks that). If an IPv6 address embeds an IPv4 address, either the IPv4 address is
 checked or the address is refused.

@@ -1,4 +1,4 @@
-"""Celery's entry to the notifications: thin, idempotent, safe to run twice or concurrently."""
+"""Celery tasks for notifications. Each is safe to run twice or concurrently."""
 
 from datetime import timedelta
 from time import monotonic
@@ -28,7 +28,8 @@ COLLECT_TIMEOUT_S = 0.5
 def notice() -> None:
     """Find events for owners and queue messages about them, until no event is left.
 
-    After NOTICING_BUDGET_S seconds, the remaining events are left to the next run.
+    After NOTICING_BUDGET_S seconds, each kind of event not yet looked for gets one batch, and the
+    other events are left to the next run.
     """
     until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()
@@ -43,7 +44,7 @@ def notice() -> None:
 
 @shared_task
 def deliver() -> None:
-    """Let the courier's threads send due messages, and record the outcomes of messages.
+    """Pass due messages to the courier's threads, and record the outcomes of sent messages.
 
     Outcomes that arrive too late for this run are recorded by the next one.
     """

@@ -48,7 +48,11 @@ def notifications(request: HttpRequest) -> HttpResponse:
 
 
 def _add(owner: User, form: ChannelForm) -> Channel | None:
-    """Add the channel of a valid form. If that fails, add an error to the form and return None."""
+    """Add the channel of a valid form and return it.
+
+    If it is a duplicate or the account has too many channels, add an error to the form and return
+    None.
+    """
     try:
         return services.add_channel(owner, now=timezone.now(), **form.cleaned_data)
     except services.TooManyChannelsError:

@@ -1,4 +1,4 @@
-"""Texts of e-mails and ntfy messages, from the data of deliveries. In English, like refusals."""
+"""Texts of e-mails and ntfy messages, from the data of deliveries. Not translated."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MAX_NAMES = 20
 
 @dataclass(frozen=True)
 class MessageText:
-    """A message for people; `url` is a page with details, `is_urgent` raises ntfy's priority."""
+    """An e-mail or ntfy message; `url` is a page with details, `is_urgent` raises the priority."""
 
     title: str
     text: str

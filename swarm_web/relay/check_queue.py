@@ -5,8 +5,8 @@ the more rollouts a node has in the pool, the more often it is checked, and it c
 by timing or counting.
 
 This module has one key that `relay.hub` does not list; it expires:
-    relay:{s}:checked    sorted set of the publications that were checked, `<key>@<its time>`,
-                         scored by the time of the check
+    relay:{s}:checked    sorted set of the rollouts taken for checks, `<key>@<publication time>`,
+                         scored by the time when they were taken
 """
 
 import logging
@@ -49,11 +49,12 @@ _decoder = msgspec.msgpack.Decoder(Check)
 
 
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
-    """Take up to `limit` rollouts off the queue; return those not taken in the last `max_age_s` s.
+    """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
-    A rollout may be queued several times while it is in the pool, which is up to `max_age_s`
-    seconds; checking it again would count one mistake twice. If the node later publishes another
-    rollout under the same id, its time differs, so it is returned. `now` is Unix seconds.
+    A rollout may be queued several times while it is in the pool, and checking it again would count
+    one mistake twice. A rollout stays in the pool for up to `max_age_s` seconds, so takes are
+    remembered for this time. If the node later publishes another rollout under the same id, its
+    publication time differs, so it is returned. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)

@@ -8,9 +8,9 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 
 - REFUSED: more than half of what the node sent in an hour was refused, because it was not a rollout
   of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
-  first SPOOL of the hour are forgiven: a client that sends its queue while a season ends has at
-  most SPOOL rollouts in it. Other refusals are rare, because clients check what they send. A node
-  with nothing but refusals is found after 145 of them.
+  first SPOOL refusals of the hour do not count: a client that sends its queue while a season ends
+  has at most SPOOL rollouts in it. Other refusals are rare, because clients check what they send. A
+  node whose messages are all refused gets this finding after 145 refusals.
 - FLOODING: more than MAX_HURRIED messages of an hour exceeded the site's rate limit. This is a
   fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
   Refusals by the account's limit alone do not count: another node of the account may have used the
@@ -18,16 +18,16 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 - UNHEEDING: more than MAX_FLOODS times in an hour a web process closed the node's connection
   because the node continued to send, either after `quota.FLOOD_REFUSALS` refusals with a
   `retry_after` or while it did not read a reply (`gateway.inbox`). This is also a fixed bound,
-  which a client never reaches. A node that does not read replies but sends little is never found,
-  however often it is dropped: a slow link, a link that loses large packets and a sleeping machine
-  look the same.
+  which a client never reaches. A node that does not read replies but sends little never gets this
+  finding, however often it is disconnected: a slow link, a link that loses large packets and a
+  sleeping machine look the same.
 - COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
   rollouts in the pool (the same test). For the policies with the highest error rate of `likeness`,
   4 in 100 honest rollouts count as copies; for all others 3 in 10,000. A node that copies
-  everything is found after 9 rollouts.
+  everything gets this finding after 9 rollouts.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
   training (the same test). Their question cannot be generated, or is the judge's, or the verifier
-  hangs or fails on a completion. A node is found at 4 of the first 4, 8 of 20, 14 of 64.
+  hangs or fails on a completion. Examples of findings: 4 of the first 4, 8 of 20, 14 of 64.
   Completions without an answer are no evidence: an untrained model gives none. The finding may be
   false if the worker's machine repeatedly stalls for the verifier's whole deadline.
 - MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
@@ -42,13 +42,14 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 **Too right to be true.** If a policy solves a question with a chance of p, all of its completions
 are right with a chance of at most p, however many there are. So for questions drawn at random, the
 share of all-right rollouts in each dataset is at most the share that the node solves in the judge's
-rounds. Clients drop informative rollouts last, which only lowers it: these have a wrong completion.
-The judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that
-opened since the checks began, plus MARGIN. MARGIN allows for what a node learns or forgets between
-a check and a round, and for another sampling temperature. The number of all-right rollouts is
-tested against the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum
-of independent events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6
-of the judge's 64 questions and publishes only right answers is found at 16 checks.
+rounds. Clients drop informative rollouts last, which only lowers the share: each has a wrong
+completion. The judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the
+rounds that opened since the checks began, plus MARGIN. MARGIN allows for what a node learns or
+forgets between a check and a round, and for another sampling temperature. The number of all-right
+rollouts is tested against the binomial law of the mean of these limits over the checks, at
+SIGNIFICANCE: no sum of independent events with that mean has a heavier upper tail (Hoeffding 1956).
+A node that solves 6 of the judge's 64 questions and publishes only right answers gets the finding
+after 16 checks.
 
 Only this test detects right answers with poisonous text around them. It does not detect them in
 rollouts of a dataset in which the judge has not asked the node since the checks began, in rollouts
@@ -117,7 +118,7 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken rule (`charge`): `bad` of `total` items, more than the share `allowed` in [0, 1]."""
+    """A broken rule (`charge`): `bad` of `total` items, a share above `allowed` (in [0, 1])."""
 
     charge: Charge
     bad: int
@@ -157,7 +158,7 @@ class Checked:
 
     @property
     def informative(self) -> bool:
-        """Whether there are both right and wrong completions; False for a worthless rollout.
+        """Whether some completions are right and some wrong; False for a worthless rollout.
 
         The rewards of the completions then differ, whether they are binary or give partial credit.
         """
@@ -183,8 +184,7 @@ class Checks:
 
     A checked rollout is counted either in `worthless` or in `cells`. `cells` has two numbers for
     each dataset: the rollouts whose completions are all right, and all rollouts. Of the rollouts in
-    `cells`, `declared` were declared informative, and `misdeclared` of the declared ones have no
-    right completion.
+    `cells`, `declared` were declared informative. Of these, `misdeclared` have no right completion.
     """
 
     worthless: int = 0
@@ -265,7 +265,8 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 def lower(hold: Hold, *, now: datetime) -> Hold:
     """Return the hold after one more finding: one level lower, unless it is at the lowest.
 
-    The level rises after 2 hours, doubled for each earlier finding in the season, up to 64 hours.
+    The new level lasts 2 hours. This time doubles with each earlier finding in the season, up to 64
+    hours.
     """
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)

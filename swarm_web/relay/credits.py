@@ -1,8 +1,9 @@
-"""Sends credits from the web processes to the worker, which books each exactly once.
+"""Sends credits from the web processes to the worker, which books each batch at most once.
 
 Each process numbers its batches and sends them in order. If the connection breaks before Redis
 replies, a batch is sent again under the same number, and the worker skips numbers that it has
-booked (`relay.services.crediting`). So if a reply is lost, nothing is counted twice or lost.
+booked (`relay.services.crediting`). So if a reply is lost, nothing is counted twice or lost. If no
+worker takes the batches, the oldest are dropped beyond MAX_WAITING_BYTES.
 """
 
 import logging
@@ -47,7 +48,7 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
 
     `pairs` has, for each pair of nodes and minute (`tally.Pair`), how many of the giver's rollouts
     the taker used. It is stored as columns, which decode several times faster than rows. `lessons`
-    are the uses of rollouts that were offered to the archive; they are also counted in `pairs`.
+    has the uses of rollouts that were offered to the archive. `pairs` counts these uses too.
     """
 
     source: str
@@ -56,7 +57,7 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     lessons: list[Lesson]
 
     def count_pairs(self) -> dict[PairKey, int]:
-        """Return `pairs` as a dictionary from the fields of a `Pair` to its number of rollouts."""
+        """Return `pairs` as a dictionary: the number of used rollouts for each `Pair`'s fields."""
         seasons, minutes, givers, takers, counts = self.pairs
         keys = zip(seasons, minutes, givers, takers, strict=True)
         return dict(zip(keys, counts, strict=True))

@@ -67,10 +67,10 @@ class DeliveredList:
     def forget(self, held: Container[str]) -> None:
         """Forget rollouts that the pool no longer holds, except for the latest ones.
 
-        These are the last REMEMBERED rollouts reported, and the last REMEMBERED given of those not
-        reported. `held` are the keys of the pool. A call does nothing until the list has at least
-        4 * REMEMBERED rollouts and twice as many as the last forgetting left, so the cost per added
-        rollout is O(1), amortised.
+        The latest are the last REMEMBERED reported rollouts and the last REMEMBERED unreported
+        ones. `held` has the keys of the rollouts in the pool. A call does nothing while the list
+        has fewer than 4 * REMEMBERED rollouts, or fewer than twice the number left by the last
+        call that forgot any. So the amortised cost per added rollout is O(1).
         """
         if len(self) < self._sweep_at:
             return

@@ -1,11 +1,11 @@
-"""How rollouts are drawn from a pool window: the law of each of five strategies; no I/O.
+"""How rollouts are drawn from a pool window: the probabilities in each of five strategies; no I/O.
 
 **Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
 already given to the node, was already picked in this draw, or belongs to a node with hand-out
 weight 0. Entries are picked one at a time from those that are still open.
 
-**The laws.** Each strategy assigns each open entry a probability q; an entry of a node with weight
-w is picked with a probability proportional to w · q:
+**The strategies.** Each strategy assigns each open entry a probability q; an entry of a node with
+weight w is picked with a probability proportional to w · q:
 
 - `any`: q is uniform over all open entries, as in SAPO.
 - `informative`: q is uniform over the entries declared informative by nodes whose declarations
@@ -17,13 +17,14 @@ w is picked with a probability proportional to w · q:
   open entries with equal weights, the i-th youngest (from 0) is drawn with probability
   ((n-i)^4 - (n-i-1)^4) / n^4: half of the drawn entries are among the youngest sixth.
 
-**The cost.** A pick tests random entries until one is open and is accepted with its weight as the
-probability. If a share a of the n entries is open, that takes 1/a tests on average, and at most
-1/MIN_WEIGHT times as many with weights. After n/8 misses the entries are filtered once, which
-takes n tests. So a draw takes O(count) tests if a is above a constant, else at most O(count + n).
-If a is small, nearly all entries belong to the node's party, were given to the node, or come from
-nodes with weight 0. If there are none from nodes with weight 0, n is at most a constant times the
-sum of the party's bound and the number of rollouts given to the node, whatever the window's size.
+**The cost.** A pick tests random entries until one is open and accepted; the probability of
+acceptance is its weight, or MIN_WEIGHT if that is larger. If a share a of the n entries is open and
+all weights are 1, that takes 1/a tests on average; other weights multiply this by at most
+1/MIN_WEIGHT. After n/8 misses, the entries that are not open are removed, which takes n tests. So a
+draw takes O(count) tests if a is above a constant, else at most O(count + n). If a is small, nearly
+all entries belong to the node's party, were given to the node, or come from nodes with weight 0. If
+no entries come from nodes with weight 0, n is then at most a constant times the sum of the party's
+bound and the number of rollouts given to the node, whatever the window's size.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -83,9 +84,9 @@ class Choices(Generic[Item]):
     def pick(self, random: Random) -> Item | None:
         """Return a random item for which `is_open` is true, or None if there is none.
 
-        The item can be picked again while it is open. After many misses (items that are not open),
-        all such items are removed. When this happens depends only on the number of misses, so picks
-        stay uniform.
+        The item can be picked again while it is open. After many misses (tests of items that are
+        not open), all items that are not open are removed. The time of this removal depends only on
+        the number of misses, so picks stay uniform.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -156,9 +157,8 @@ class Drawing:
         """Return a function that picks a bag uniformly, then one of the open entries in the bag.
 
         A bag has the entries of one party, or of one dataset. If the entry is not accepted
-        (`accepts`, by its weight), the function starts again with picking a bag. `exhausted_bags`
-        are not picked: they have no open entries. The function returns None if no bag has an open
-        entry.
+        (`accepts`, by its weight), the function picks a bag again. `exhausted_bags` are not picked:
+        they have no open entries. The function returns None if no bag has an open entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)
@@ -179,7 +179,7 @@ class Drawing:
         return pick
 
     def youngest(self, pick: Callable[[], Entry | None]) -> Callable[[], Entry | None]:
-        """Return a function that returns the youngest of _FRESH_CANDIDATES results of `pick`.
+        """Return a function that picks _FRESH_CANDIDATES entries and returns the youngest of them.
 
         The function returns None if `pick` finds no entry.
         """

@@ -1,7 +1,7 @@
 """A rollout in a pool window, and the sets used to draw and evict rollouts; no I/O.
 
-A `Bag` returns in constant time the entry at a random index, for draws, and the oldest entry, for
-evictions. It uses a list for the first and an `OrderedDict` for the second.
+A `Bag` returns in constant time the entry at a random index, from a list (for draws), and the
+oldest entry, from an `OrderedDict` (for evictions).
 """
 
 import heapq
@@ -30,9 +30,9 @@ class Entry:
 
     `key` is `<name of its node>/<id that the node gave it>`. `party` is the owner of node
     `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `informative` is
-    whether its node declared it so, and `archived` whether it was offered to the archive. `at` is
-    the time of publication in Unix seconds. `body` is the rollout as canonical JSON, ready to be
-    joined into a reply.
+    whether its node declared the rollout informative, and `archived` whether it was offered to the
+    archive. `at` is the time of publication in Unix seconds. `body` is the rollout as canonical
+    JSON, ready to be joined into a reply.
     """
 
     key: str
@@ -79,7 +79,7 @@ class Bag:
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry that is in the bag; the last entry of `entries` takes its index."""
+        """Remove an entry that is in the bag; the last one in `entries` moves to the free index."""
         index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -139,7 +139,7 @@ class NamedTotals(Generic[Name]):
     """The total of each name, and the name with the largest one; O(log n) amortised per change.
 
     A heap holds an upper bound for each name. A change pushes a new bound only if the total exceeds
-    it; a bound that is too high is corrected when it reaches the top.
+    the old one. A bound that is too high is corrected when it reaches the top.
     """
 
     __slots__ = ("_bounds", "_heap", "_totals")

@@ -84,8 +84,8 @@ _reply_decoder = msgspec.json.Decoder(list[SeasonNode])
 class Members:
     """The nodes that use the pools of one event loop.
 
-    `process` is the loop's unique name in the site. It has no dot, because the name of a tenure is
-    this name, a dot and a number.
+    `process` is the loop's unique name in the site. It has no dot, because the name of a node's
+    tenure (see the module) is `<process>.<number>`.
     """
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
@@ -259,7 +259,7 @@ class Members:
         self._replying.wake()
 
     async def _send_replies(self) -> None:
-        """Write the lists of released nodes, and notify the processes that requested them."""
+        """Write the lists of nodes whose release was requested, and notify the requesters."""
         requests, self._requests = self._requests, []
         try:
             await self.write()

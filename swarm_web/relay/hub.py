@@ -1,8 +1,8 @@
 """The relay of one web process: the pools of its seasons, and their exchange with the stores.
 
-A node's step changes only memory. The collected changes are written in batches: to Redis every
-quarter of a second, to Postgres every few seconds. A clean stop writes everything (`close`). A
-killed process loses the rollouts and counts of the last seconds.
+Publishing, drawing and reporting change only memory. The collected changes are written in batches:
+to Redis every quarter of a second, to Postgres every few seconds. A clean stop writes everything
+(`close`). A killed process loses the rollouts and counts of the last seconds.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
     relay:{s}:given        hash of how many times rollouts of each node were given to others
@@ -11,7 +11,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.
     relay:{s}:holders      hash of nodes' tenures (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
     relay:{s}:weights      hash of the hand-out weights of nodes, where they are not 1
-    relay:{s}:turn         exists for CHECK_EVERY_S after a process has offered rollouts to check
+    relay:{s}:turn         exists for CHECK_EVERY_S after a process began to queue rollouts to check
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
     relay:checks           queue of rollouts for a worker to check (`relay.check_queue.Check`)
@@ -195,7 +195,7 @@ class Hub:
             await self._refresh(pool)
 
     async def close(self) -> None:
-        """Stop the background work, and write all collected changes; failed writes are lost."""
+        """Stop the background work, and write all collected changes; drop failed writes."""
         if self._refreshing is not None:
             await end_task(self._refreshing)
         self._refreshing = None
@@ -279,9 +279,10 @@ class Hub:
                         self._replicas[pool.season_id].reset()
 
     def _is_idle(self, pool: SeasonPool) -> bool:
-        """Return whether a pool is empty, has no member, and was not opened for `max_age_s`.
+        """Return whether a pool is unused and empty, after evicting its expired entries.
 
-        Evicts expired entries first.
+        An idle pool was last opened more than `max_age_s` ago, has no members and no entries, and
+        has nothing left to write.
         """
         now = self._clock()
         pool.window.expire(now=now)

@@ -79,9 +79,9 @@ class SampleQuota:
     ) -> Collection[str]:
         """Return which of a node's rollouts to offer to the archive, and count them as offered.
 
-        These are as many of `ids` as the limits per minute, of the site and of the node, still
-        allow at `now` (Unix seconds). They are drawn at random, because a node chooses the
-        order in which it sends its rollouts.
+        Returns as many of `ids` as the site's and the node's limits per minute still allow at `now`
+        (Unix seconds). They are drawn at random, because a node chooses the order in which it sends
+        its rollouts.
         """
         minute = int(now // 60)
         if minute != self._minute:

@@ -7,29 +7,35 @@ answers prove nothing if the policy has few possible answers. The rollout itself
 has, because its completions are independent samples: if they all differ from each other, the next
 sample would differ from them too, and a similar one was copied.
 
-**The marks.** Each completion gets four minhashes, the least values of four hash functions over
-its shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
+**The marks.** Each completion gets four minhashes, the least values of four hash functions over its
+shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
 Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). Values that
 occur in several completions of a rollout are dropped: they come from a template, or from an answer
 that the model often gives. The remaining values are the rollout's marks. A rollout with enough
-marks is remembered. A later rollout for the same question is a near-copy if it has enough of them:
+marks is remembered. A later rollout of the same party for the same question is a near-copy if it
+has enough of the remembered rollout's marks:
 
-| its completions | it is remembered if | a later one is a near-copy if |
+| completions of a rollout | it is remembered if | a later one is a near-copy if |
 |---|---|---|
 | of LONG_BYTES on average, or more | 7/8 of the values are marks | it has 1/2 of the marks |
 | shorter, and at least 8 | all values are marks | it has 7/8 of the marks |
 
-The worst policy for the second line has 10 to 15 equally likely answers without a common template:
-two samples of 8 count as copies with a probability of about 3 in 10,000. The worst policy for the
-first line has 15 to 20 texts of that length and repeats each word for word: 4 in 100. Of policies
-that vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
+A later rollout with shorter completions always needs 7/8 of the marks. It is also never a near-copy
+unless it would itself be remembered.
+
+Among policies with short completions, the highest error rate belongs to one with 10 to 15 equally
+likely answers without a common template: two samples of 8 count as copies with a probability of
+about 3 in 10,000. Among policies with long completions, it belongs to one that repeats 15 to 20
+texts word for word: 4 in 100. Of policies that vary the sentences of a text, 1 in 10,800 was
+refused (`docs/decisions/0040-window.md`).
 
 **The cost.** A rollout's marks are computed only if its party has sent another one for the same
 question, or if any node has sent the same completions; honest nodes rarely do either.
 
-**What is not detected.** A copy in which an eighth of the words or half of the completions are new;
-a copy sent for another question, for which its answers are wrong; equal short answers, which cannot
-be distinguished from honest ones. The general limits of a node still apply to them.
+**What is not detected.** A changed copy of another party's rollout; a copy in which an eighth of
+the words or half of the completions are new; a copy sent for another question, for which its
+answers are wrong; equal short answers, which cannot be distinguished from honest ones. A node's
+other limits still apply to such copies, for example its share of the pool.
 """
 
 import hashlib
@@ -60,12 +66,12 @@ class Digests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """The minhashes by which a rollout is compared with others for the same question.
+    """The minhashes by which a rollout is compared with others of its party for the same question.
 
     `is_remembered` is whether later rollouts are compared with this one (see the module), and
-    `is_long` whether the completions have LONG_BYTES or more on average. `marks` has 4 bytes for
-    each minhash that is kept: of a remembered rollout those that only one completion has, otherwise
-    all of them if the completions are long, and none if not.
+    `is_long` whether the completions have LONG_BYTES or more on average. `marks` are minhashes of 4
+    bytes each. For a remembered rollout they are the values that occur in only one completion. For
+    another rollout with long completions they are all its values. Otherwise `marks` is empty.
     """
 
     marks: bytes = b""

@@ -27,11 +27,11 @@ ROUND_PAUSES = {
 def notice_rounds(*, now: datetime) -> int:
     """Queue messages about one closed round, for a batch of channels that subscribed to scores.
 
-    The channels existed when the round closed, and the round scored nodes of their owners. It is
-    the first round that closed in the last hour and has such channels left. A channel gets one
-    message with the scores of all its owner's nodes, or none if its last message was about a round
-    that closed shortly before: less than the time in ROUND_PAUSES for its kind. Returns how many
-    channels were processed, also if they got no message: 0 when no round is left.
+    Of the rounds that closed in the last hour, the earliest with unprocessed channels is chosen. A
+    channel belongs to a round if it existed when the round closed and its owner has a node that the
+    round scored. A channel gets one message with the scores of all its owner's nodes. It gets none
+    if its last message was about a round that closed less than ROUND_PAUSES[kind] earlier. Returns
+    the number of processed channels, with or without a message; 0 if none are left.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(
