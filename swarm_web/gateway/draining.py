@@ -31,14 +31,14 @@ MESSAGE = "the coordinator restarts"
 
 
 class Drain:
-    """The shutdown of this event loop's connections; `started` is set when it begins."""
+    """The shutdown of all node connections of the event loop; `started` is set at its beginning."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def handle_signals(self) -> None:
-        """Install a handler: the first stop signal starts `run`, and is passed to uvicorn after it.
+        """Install a handler: the first stop signal starts `run`, and uvicorn gets it afterwards.
 
         Later signals are passed on immediately. Does nothing outside the main thread.
         """

@@ -1,11 +1,11 @@
-"""The queue of a connection's unhandled events, which can be filled while a reply is unread.
+"""The queue of a connection's unhandled events; it can grow while the node reads no reply.
 
-A server that reads nothing while a reply is unread cannot distinguish a slow link from a node that
-sends without ever reading. So this module reads up to MAX_AHEAD events ahead. A client waits for
-the reply to each request: it has at most one request pending for training, one for the judge and
-one for the panel, and gives up on each after 30 s at the earliest. A socket that accepts no data is
-closed after `roster.STALLED_S`. MAX_AHEAD is several times what a client sends until then, however
-slow its link is or long its machine sleeps.
+A server that reads nothing during this time cannot distinguish a slow link from a node that sends
+without ever reading. So this module reads up to MAX_AHEAD events ahead. A client waits for the
+reply to each request: it has at most one request pending for training, one for the judge and one
+for the panel, and gives up on each after 30 s at the earliest. A socket that accepts no data is
+closed after `roster.STALLED_S`. MAX_AHEAD is several times the number of messages that a client
+sends before this, however slow its link is or long its machine sleeps.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _MAX_BYTES = 1 << 20
 
 
 class Inbox:
-    """The events of one connection, in order. Only one task may take them."""
+    """The events of one connection, in order. Only one task may call `take`."""
 
     def __init__(self, receive: ASGIReceiveCallable) -> None:
         self._receive = receive
@@ -34,11 +34,11 @@ class Inbox:
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        """Start to read events ahead, until `take` is called.
+        """Start to read events into the queue; `take` ends this.
 
-        If more than MAX_AHEAD events wait, the reading stops and `on_overrun` is called. If the
-        events that wait have more than _MAX_BYTES, or the last one ends the connection, the reading
-        only stops. Must not be called during `take`.
+        Reading also ends if more than MAX_AHEAD events are queued, and then `on_overrun` is called.
+        It ends without this call if the queued events exceed _MAX_BYTES, or if the last one ends
+        the connection. Must not be called during `take`.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_ahead(on_overrun))

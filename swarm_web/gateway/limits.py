@@ -1,4 +1,4 @@
-"""Rate limits of a node, an account or an address: token buckets; no I/O.
+"""Token buckets that limit the rate of a node, an account or an address; no I/O.
 
 A bucket belongs to one web process, so with P processes an account whose nodes use all of them may
 send up to P times as much. Times are in seconds.
@@ -35,18 +35,18 @@ class TokenBucket:
         self._tokens -= tokens
 
     def take(self, *, now: float) -> float:
-        """Take a token and return 0; without one, return the seconds until one is available."""
+        """Take a token and return 0. If none is available, return the seconds until one is."""
         wait_s = self.wait(now=now)
         if not wait_s:
             self._tokens -= 1
         return wait_s
 
     def block(self, seconds: float, *, now: float) -> None:
-        """Allow nothing for this many seconds."""
+        """Allow no request for the next `seconds` seconds; no effect if the rate is 0."""
         self._tokens, self._filled_at = 1 - seconds * self._rate, now
 
     def is_full(self, *, now: float) -> bool:
-        """Return whether the bucket is full, so that a new bucket can replace it."""
+        """Return whether the bucket is full, as a new one is."""
         self.wait(now=now)
         return self._tokens >= self._burst
 
@@ -72,7 +72,7 @@ class Allowance:
         self.bytes.spend(size)
 
     def is_full(self, *, now: float) -> bool:
-        """Return whether both buckets are full, so that a new allowance can replace this one."""
+        """Return whether `messages` and `bytes` are both full, as in a new allowance."""
         return self.messages.is_full(now=now) and self.bytes.is_full(now=now)
 
 
@@ -83,10 +83,10 @@ Bucket = TypeVar("Bucket", bound=TokenBucket | Allowance)
 
 
 class KeyedBuckets(Generic[Bucket]):
-    """Buckets by key; full ones are removed each time that the number of buckets has doubled.
+    """Buckets by key; full buckets are removed each time that the number of buckets has doubled.
 
-    A new bucket is full, so removing full ones changes nothing. If more than half of `max_buckets`
-    remain, all are removed, so that an attacker who invents keys cannot fill the memory.
+    A new bucket is full, so removing full ones changes no limit. If more than `max_buckets` / 2
+    buckets remain, all are removed: an attacker who invents keys cannot fill the memory.
     """
 
     def __init__(self, make: Callable[[float], Bucket], *, max_buckets: int = 100_000) -> None:

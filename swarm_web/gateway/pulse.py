@@ -1,6 +1,7 @@
-"""The heartbeat of a web process, written each second while it can serve nodes.
+"""The pulse: the common heartbeat of the web processes, which each writes while it can serve nodes.
 
-The judge extends open rounds by the time without a heartbeat (`judge.engine.unserved_time`).
+If no process writes it for some seconds, the judge extends open rounds
+(`judge.engine.unserved_time`).
 """
 
 import asyncio
@@ -29,9 +30,10 @@ PULSE_S = 1.0
 
 
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """ASGI application for startup and shutdown: runs the heartbeat, then writes collected data.
+    """Run the process's heartbeat from startup to shutdown, as an ASGI lifespan application.
 
-    It also handles stop signals (`Drain`). The process does not start if Redis is too old.
+    At shutdown, write the data that is still in memory (`close_process`). Stop signals are handled
+    too (`Drain`). The process does not start if Redis is too old.
     """
     await receive()
     try:
@@ -50,11 +52,11 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Each second until `stopping` is set, write a heartbeat, and refuse nodes in a maintenance.
+    """Each second until `stopping` is set, write a heartbeat, or refuse nodes during maintenance.
 
-    No heartbeat is written while a store is unreachable, during a maintenance, or until nodes have
-    had time to reconnect after it. The judge extends open rounds by the time without a heartbeat,
-    and opens no round in it.
+    No heartbeat is written while Postgres or Redis is unreachable, during a maintenance, or in the
+    RETURN_TIME after it, in which nodes reconnect. During a longer time without a heartbeat, the
+    judge opens no round and extends open ones.
     """
     while not stopping.is_set():
         try:

@@ -1,4 +1,4 @@
-"""Rate limits of a connection: the allowances of its node and account, across reconnects."""
+"""Rate limits of connections, per node and per account; reconnecting does not reset them."""
 
 from functools import partial
 from time import monotonic
@@ -19,7 +19,7 @@ _FORGIVEN = 4
 class Wait(NamedTuple):
     """How long a message must wait, in seconds; 0 if it is allowed now.
 
-    `is_shared` is whether only the account's allowance is exhausted, not the node's own.
+    `is_shared` is True if only the account's allowance is exhausted, not the node's own.
     """
 
     seconds: float
@@ -35,7 +35,7 @@ class Allowances:
 
 
 def _make_allowance(nodes: float, now: float) -> Allowance:
-    """Return the allowance of `nodes` nodes together."""
+    """Return a new allowance, `nodes` times as large as that of a single node."""
     return Allowance(
         messages=TokenBucket(
             rate=settings.GATEWAY_MESSAGES_PER_SECOND * nodes,
@@ -51,10 +51,10 @@ def _make_allowance(nodes: float, now: float) -> Allowance:
 
 
 class Quota:
-    """The rate limit of one connection.
+    """The rate limit of one connection: the allowances of its node and of the node's account.
 
-    `refused` increases by 1 for each message over the node's own allowance. Each accepted message
-    decreases it by _FORGIVEN, but not below 0.
+    `refused` increases by 1 for each message that exceeds the node's allowance. Each accepted
+    message decreases it by _FORGIVEN, but not below 0.
     """
 
     __slots__ = ("_allowances", "_node", "refused")
@@ -66,7 +66,7 @@ class Quota:
 
     @property
     def is_flooding(self) -> bool:
-        """Whether the node keeps sending although it was told to wait (`refused` is too high)."""
+        """Whether the node keeps sending although it must wait (`refused` >= FLOOD_REFUSALS)."""
         return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:

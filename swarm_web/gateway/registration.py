@@ -14,7 +14,7 @@ from swarm_web.nodes.presence import HelloRecord, bind_keys, store_hellos
 
 @dataclass(frozen=True)
 class NodeHello(HelloRecord):
-    """A hello, and the running season; None if no season runs."""
+    """A node's hello. `season` is the running season, or None if no season runs."""
 
     season: Season | None
 
@@ -23,7 +23,8 @@ def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | Non
     """Enrol nodes, set `model` and `arm` of their `Node`, and store the contents of the hellos.
 
     Returns for each hello, in order, the node's Signer, None if the hello has no key, or the
-    RefusedError if its key is refused (`presence.bind_keys`); such a hello is not stored.
+    RefusedError if its key is refused (`presence.bind_keys`). A hello with a refused key is not
+    stored, although its node is enrolled.
     """
     for each in hellos:
         each.node.model = each.hello.model
@@ -41,9 +42,9 @@ def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | Non
 
 
 def _assign_arms(hellos: Sequence[NodeHello]) -> None:
-    """Set `Node.arm` of each node to the arm in which the season enrols it.
+    """Enrol each node in its hello's season, and set `Node.arm` to the arm assigned there.
 
-    A node without a season is not enrolled and gets the arm that its hello asks for.
+    If the hello has no season, the node is not enrolled and gets the arm that it asks for.
     """
     by_season: defaultdict[Season, list[NodeHello]] = defaultdict(list)
     for each in hellos:

@@ -1,4 +1,8 @@
-"""All node connections of a web process: doorbells, presence, and one connection per node."""
+"""All node connections of a web process.
+
+The roster sends doorbells (messages that nodes did not request), records which nodes are present,
+and ensures that a node has only one connection.
+"""
 
 import asyncio
 import logging
@@ -46,7 +50,7 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 class NodeConnection(Protocol):
-    """A connection, as the roster uses it.
+    """The part of a node's connection that the roster uses.
 
     `opened_ns` is when it was opened, by the clock of Redis, so that connections of several
     machines can be compared. `sending_since` is when the frame that is being sent was handed to the
@@ -62,7 +66,7 @@ class NodeConnection(Protocol):
         """Whether the node's hello was accepted."""
 
     def ring(self, payload: str) -> None:
-        """Send a doorbell (an encoded message) soon."""
+        """Queue a doorbell (an encoded message that the node did not request) for sending."""
 
     def end(self, code: ErrorCode, message: str) -> None:
         """Start to send the node a refusal that closes the connection; return without waiting."""
@@ -71,7 +75,7 @@ class NodeConnection(Protocol):
         """Tell the node to reconnect later; a message that is being handled is answered first."""
 
     def read_ahead(self) -> None:
-        """Read further messages while the node reads no reply; drop the node after too many."""
+        """Read messages ahead while a reply is unread; close the socket if too many arrive."""
 
     def drop(self) -> None:
         """Close the socket, because the node does not read."""
@@ -178,9 +182,10 @@ class Roster:
             connection.ring(payload)
 
     def _end_superseded(self, payload: str) -> None:
-        """End the connections here that are older than a connection of the same node in `payload`.
+        """End this process's connections of nodes that have since connected again.
 
-        `payload` is a doorbell of another process: JSON pairs of a node's id and the opening time.
+        `payload` is a message from a process about new connections: JSON pairs of a node's id and
+        the connection's `opened_ns`.
         """
         for node_id, opened_ns in _arrivals.decode(payload):
             connection = self._by_node.get(node_id)
@@ -203,10 +208,10 @@ class Roster:
     # ---- presence
 
     async def _touch_loop(self) -> None:
-        """Every TOUCH_S, record that the nodes that said hello are present.
+        """Every TOUCH_S, record that the nodes whose hello was accepted are present.
 
-        A node's hello counts as its first touch. The loop also ends connections of nodes that are
-        no longer admitted, in case the message about that was lost.
+        The hello itself records this for the first time. The loop also ends connections of nodes
+        that are no longer admitted, in case the message that says so (`RECHECK_NODE`) was lost.
         """
         pause_s = TOUCH_S
         while True:
@@ -229,7 +234,10 @@ class Roster:
     def _apply_admission(
         self, connections: Sequence[NodeConnection], owners: dict[int, int | None]
     ) -> None:
-        """End connections of nodes that are not in `owners`; update the owners of the others."""
+        """End connections of nodes that are not in `owners`; update the owners of the others.
+
+        `owners` maps the ids of admitted nodes to the ids of their owners.
+        """
         for connection in connections:
             if connection.node.pk in owners:
                 connection.node.owner_id = owners[connection.node.pk]

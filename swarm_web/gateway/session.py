@@ -41,9 +41,10 @@ GRADING_PAUSE_S = 0.1
 class SharedState:
     """State that the connections of a process share: cached values, batched work and the pools.
 
-    `season` is the running season and `round` its current round. `tokens`, `hellos` and `answers`
-    do the database work of handshakes, hellos and submitted answers in batches. `grading.wake()`
-    requests grading of stored answers.
+    `season` is the running season and `round` its current round. Three fields do database work
+    for many connections at once: `tokens` checks the tokens of handshakes, `hellos` registers
+    nodes, and `answers` stores submitted answers. `grading.wake()` requests grading of stored
+    answers.
     """
 
     season: Cached[Season | None]
@@ -61,9 +62,9 @@ class Session:
     """The state of one connection.
 
     `greeted` is whether its hello was accepted. `preferred_arm` is the arm that the hello asks for;
-    `node.arm` is the node's arm in the season `season_id` (`gateway.arms`). `signer` is the node
-    with the key of its hello, None if the hello had no key. Handlers get time and randomness from
-    `clock` and `random`, so that tests can set them.
+    `node.arm` is the node's arm in the season `season_id` (`gateway.arms`). `signer` has the node's
+    name and the key from its hello; it is None if the hello had no key. Handlers get time and
+    randomness from `clock` and `random`, so that tests can set them.
     """
 
     __slots__ = (
@@ -104,7 +105,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the pool if joined; the list of delivered rollouts stays for the node's return."""
+        """Leave the relay's pool, but keep the list of delivered rollouts for the node's return."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 
@@ -116,7 +117,7 @@ def _read_round() -> RoundInfo | None:
 
 
 async def _enqueue_grading() -> None:
-    """Request grading of the answers committed so far; beat does it later if this fails."""
+    """Request grading of the stored answers. If this fails, beat requests it later."""
     try:
         await sync_to_async(grade_answers.delay, thread_sensitive=False)()
     except OperationalError:

@@ -10,12 +10,12 @@ from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 def reconnect_spread(
     nodes: int, *, per_second: float, within_s: float, opens_in_s: float | None
 ) -> float:
-    """Return the seconds over which `nodes` nodes should reconnect, `per_second` in each second.
+    """Return the seconds over which `nodes` nodes should reconnect: `nodes` / `per_second`.
 
     The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
-    open, None if none is planned. Unless it is None, nodes reconnect faster if necessary, to be
-    back SOON_S before the round opens: the result is at most `opens_in_s` - SOON_S or, if that is
-    less than `within_s`, at most `within_s`, a delay that the judge allows for.
+    open, None if none is planned. If it is given, the result is also at most `opens_in_s` - SOON_S,
+    so that all nodes are back SOON_S before the round opens. This limit is never lower than
+    `within_s`, a delay that the judge allows for.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -36,7 +36,8 @@ def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
 def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
     """Return `count` delays in seconds, in random order.
 
-    Each of `count` equal parts of the time `spread_s` contains one of them, at a random place.
+    The time from 0 to `spread_s` is divided into `count` equal parts, and one random delay is drawn
+    from each part.
     """
     delays = [(index + random.random()) * spread_s / count for index in range(count)]
     random.shuffle(delays)
@@ -44,7 +45,7 @@ def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:
 
 
 def jitter(wait_s: float, random: Random) -> float:
-    """Return a random wait between `wait_s` and 2 * `wait_s`, so that nodes retry separately."""
+    """Return a random wait between `wait_s` and 2 * `wait_s`; it spreads the retries of nodes."""
     return round(wait_s * (1 + random.random()), 3)
 
 
@@ -60,9 +61,10 @@ class Slots:
         self._next = 0.0
 
     def take(self, *, now: float, random: Random) -> float:
-        """Take the next free slot; return the seconds until a random time in it, at least 0.5.
+        """Take the next free slot; return the seconds until a random time within this slot.
 
-        If no slot is free within MAX_PAUSE_S, the seconds are random as described in `Slots`.
+        The result is at least 0.5. If no slot is free within MAX_PAUSE_S, it is a random time as
+        described in `Slots`.
         """
         self._next = max(self._next, now + 0.5) + self._step_s
         if self._next - now > MAX_PAUSE_S:

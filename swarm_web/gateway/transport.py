@@ -1,8 +1,8 @@
 """uvicorn's websocket protocol with a limit on the time that sent data stays unacknowledged.
 
-asyncio closes a socket only after its buffer is written. If the peer reads nothing but its system
-answers TCP's probes, asyncio never closes the socket: a dropped node could keep it and some
-megabytes of buffers for as long as it likes. `uvicorn --ws` loads this class by name.
+asyncio closes a socket only after its buffer is written. If the peer reads nothing but its
+operating system answers TCP's probes, asyncio never closes the socket, which then keeps some
+megabytes of buffers. `uvicorn --ws` loads the class of this module by name.
 """
 
 import socket
@@ -17,10 +17,10 @@ _USER_TIMEOUT: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 
 
 class NodeTransport(WebSocketsSansIOProtocol):
-    """A websocket that the system closes if sent data is not acknowledged in time."""
+    """A websocket that the operating system closes if sent data is not acknowledged in time."""
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Set the TCP user timeout (RFC 5482) of a TCP socket, where the system has it."""
+        """Set the TCP user timeout (RFC 5482) of a TCP socket, if the platform supports it."""
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
         if _USER_TIMEOUT is not None and connection.family != getattr(socket, "AF_UNIX", None):

@@ -8,7 +8,7 @@ from swarm_web.joining.models import JoinRequest
 
 @admin.register(JoinRequest)
 class JoinRequestAdmin(UneditedAdmin[JoinRequest]):
-    """Lists requests with network and decision."""
+    """Admin list of requests, with the client's network and the decision."""
 
     list_display = ["created_at", "network", "decision", "anonymous", "claimed", "node"]
     list_filter = ["decision", "anonymous"]

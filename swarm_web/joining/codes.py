@@ -9,7 +9,7 @@ _LENGTH = 8
 
 
 def draw_user_code(random: Random) -> str:
-    """Return one of 20^8 codes, such as `BCDFGHJK`."""
+    """Return a random code of 8 consonants (20^8 possible codes), such as `BCDFGHJK`."""
     return "".join(random.choices(_ALPHABET, k=_LENGTH))
 
 

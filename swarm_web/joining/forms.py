@@ -1,4 +1,4 @@
-"""The decision about a client that requests a token."""
+"""The form with which a person approves a client's request for a token."""
 
 from typing import Any
 
@@ -48,9 +48,9 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Return the name. Raises ValidationError if a node has it as name or title, ignoring case.
+        """Return the name. Raises ValidationError if it is a node's name or title, ignoring case.
 
-        Of two concurrent requests with one name, the database refuses the second.
+        If two concurrent requests use the same name, the database refuses the second.
         """
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)

@@ -1,4 +1,4 @@
-"""A client that waits for its token."""
+"""The stored requests of clients for a token or an owner."""
 
 from datetime import datetime
 
@@ -9,16 +9,16 @@ from swarm_web.nodes.models import Node
 
 
 class JoinRequest(models.Model):
-    """A client's request for a token or for an owner, which a person decides (RFC 8628).
+    """A client's request for a token, or for an owner of its node; a person decides (RFC 8628).
 
     The device code is the client's secret, so only its hash is stored. A request for an anonymous
-    node is approved from the start. If a node requests an owner, `claimed` is this node, which
-    keeps its token. Otherwise `node` is the node whose token the client gets, None until it is
-    chosen or created.
+    node is approved from the start. In a request for an owner, `claimed` is the client's node,
+    which keeps its token. In a request for a token, `node` is the node whose token the client gets,
+    None until this node is chosen or created.
     """
 
     class Decision(models.TextChoices):
-        """The person's decision."""
+        """Whether the request was decided, and how."""
 
         WAITING = "waiting"
         APPROVED = "approved"

@@ -1,7 +1,7 @@
-"""A client requests a token, a person decides, the client collects it (RFC 8628).
+"""The device flow (RFC 8628): a client requests a token, a person approves, the client collects it.
 
-The token is derived from the client's secret. So the client can request a lost reply again,
-although the database stores neither the token nor the secret.
+The token is derived from the client's secret. So a client that lost the reply with the token can
+request it again, although the database stores neither the token nor the secret.
 """
 
 import secrets
@@ -36,9 +36,10 @@ _Decision = JoinRequest.Decision
 
 
 class DeviceFlowError(Exception):
-    """The client gets no code or no token, or must wait; `status` is the HTTP status to send.
+    """A refusal of a client's request for a code or token, or a reply that the client must wait.
 
-    `error` is the code and `description` the text of the reply (RFC 6749, section 5.2).
+    `status` is the HTTP status, `error` the error code and `description` the text of the reply
+    (RFC 6749, section 5.2).
     """
 
     def __init__(self, error: DeviceErrorCode, description: str, *, status: int = 400) -> None:
@@ -50,7 +51,7 @@ class DeviceFlowError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class JoinRequester:
-    """The client that requests a token: what it declares, and its network address."""
+    """The client that requests a token: its `network` (`name_network`), and what it declares."""
 
     network: str
     client_version: str = ""
@@ -64,11 +65,11 @@ class JoinRequester:
 def request_node(
     requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
-    """Return a new request, and its device code, which is the client's secret.
+    """Create a request for a token; return it with its device code, which is the client's secret.
 
     A request for an anonymous node needs no decision by a person. Raises DeviceFlowError if the
-    network has made too many requests, or for an anonymous node if the site does not allow such
-    nodes or the network's daily limit of them is reached.
+    client's network has made too many requests. For an anonymous node, also raises it if the site
+    does not allow anonymous nodes, or if the network has reached the daily limit.
     """
     _lock_network(requester)
     if anonymous:
@@ -81,12 +82,10 @@ def request_node(
 def request_owner(
     requester: JoinRequester, token: str, *, now: datetime
 ) -> tuple[JoinRequest, str]:
-    """Create a request that an account become the owner of the node with this token.
+    """Create a request for an owner of the node with this token; return it with its device code.
 
-    Returns the request and its device code.
-
-    Raises DeviceFlowError if the token is not valid, the node has an owner, or the network has made
-    too many requests.
+    Raises DeviceFlowError if the token is not valid, the node already has an owner, or the client's
+    network has made too many requests.
     """
     node = authenticate(token)
     if node is None:
@@ -98,7 +97,7 @@ def request_owner(
 
 
 def _lock_network(requester: JoinRequester) -> None:
-    """Make other requests of this network wait until the transaction ends.
+    """Make other requests of the client's network wait until the transaction ends.
 
     Otherwise concurrent requests could exceed the network's limits.
     """
@@ -166,7 +165,7 @@ def _create(
 
 
 def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
-    """Return the request with this user code; None if none has it, or it was decided or expired."""
+    """Return the request with this code if it can still be decided, else None."""
     request = JoinRequest.objects.select_related("claimed").filter(user_code=user_code).first()
     return request if request is not None and request.is_open(now=now) else None
 
@@ -175,10 +174,10 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Create a node of `owner` for the client and return it; None if the request was decided.
+    """Return a new node of `owner` for the client; None if the request was already decided.
 
-    Raises RequestError when `owner` has reached a limit, ValidationError when the name is not a
-    slug, and IntegrityError when the name is taken.
+    Raises RequestError if `owner` may not have another node, ValidationError if the name is not a
+    slug, and IntegrityError if it is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
@@ -190,10 +189,10 @@ def approve_new(
 
 @transaction.atomic
 def approve_own(request: JoinRequest, node: Node) -> bool:
-    """Let the client continue as `node`; return False if the request was already decided.
+    """Let the client continue as `node` and return True; False if the request was already decided.
 
-    Returns True otherwise. The caller checks that the person who decides owns the node. The node's
-    token becomes invalid when the client collects the new token.
+    The caller checks that the person who decides owns the node. The node's token becomes invalid
+    when the client collects the new token.
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
@@ -205,8 +204,8 @@ def approve_own(request: JoinRequest, node: Node) -> bool:
 def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
     """Make `owner` the owner of the requesting node, and return True.
 
-    Changes nothing and returns False if the request was already decided, or if the node has got an
-    owner or another token since the request. Raises RequestError when `owner` has reached a limit.
+    Changes nothing and returns False if the request was already decided, or if the node received an
+    owner or another token since then. Raises RequestError if `owner` may not have another node.
     """
     assert request.claimed is not None
     check_node_limits(owner, now=now)
@@ -221,7 +220,7 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 def _assign_node(request: JoinRequest, node: Node) -> None:
     """Store in the request the node whose token the client gets.
 
-    If the node's token changes before the client collects, the request is void.
+    If the node's token changes before the client collects its token, the request is void.
     """
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
@@ -243,12 +242,12 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
     """Return the token of the client's node, which replaces the node's earlier token.
 
     If the request is for an anonymous node, the first call creates the node. If it is for an owner
-    (`request_owner`), the returned token is empty and nothing is replaced: the client has the
-    token. May be called again until the request expires.
+    (`request_owner`), the client keeps its token and the returned token is empty. May be called
+    again until the request expires.
 
     Raises DeviceFlowError while the request waits for a decision (`slow_down` if the client asks
     too often), if it was denied, has expired or is unknown, or if the node whose token is to be
-    replaced has got another token since the approval.
+    replaced received another token after the approval.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -310,5 +309,5 @@ def _expired() -> DeviceFlowError:
 
 
 def prune_requests(*, now: datetime) -> None:
-    """Delete requests, with their network addresses, RETENTION after they expired."""
+    """Delete requests that expired more than RETENTION ago, and with them their networks."""
     JoinRequest.objects.filter(expires_at__lt=now - RETENTION).delete()

@@ -1,4 +1,4 @@
-"""Addresses of the device flow: two for clients, two for people."""
+"""URLs of the device flow: two endpoints for clients, two pages for people."""
 
 from django.urls import path
 

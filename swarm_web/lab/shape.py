@@ -22,9 +22,9 @@ LEVEL = 0.05
 
 
 class LabEstimate(Struct, frozen=True):
-    """A mean over the paired seeds, and the ends of its interval: None with too few seeds.
+    """A mean over the paired seeds, and the ends of its interval, None if there are too few seeds.
 
-    Paired seeds are those with a finished run of every arm that has runs.
+    A seed is *paired* if all arms that have finished runs have one with this seed.
     """
 
     value: float
@@ -35,9 +35,9 @@ class LabEstimate(Struct, frozen=True):
 class LabCurve(Struct, frozen=True):
     """A curve over rounds: its mean at each round, and the ends of its interval.
 
-    `low` and `high` are empty if there are too few seeds. Raises ValueError if there is no round,
-    the rounds do not increase or begin below 0, or another list does not have one value for each
-    round; only `low` and `high` may be empty, both together.
+    `low` and `high` are both empty if the curve has no intervals, for example because there are too
+    few seeds. Otherwise they have one value for each round, as `mean` always has. Raises ValueError
+    if a list has another length, or if `rounds` is empty, does not increase or begins below 0.
     """
 
     rounds: list[int]
@@ -56,11 +56,13 @@ class LabCurve(Struct, frozen=True):
 
 
 class LabCurves(Struct, frozen=True):
-    """An arm's curves; a curve is None if it was not measured or shows nothing.
+    """An arm's curves; a curve is None if it was not measured, or is (nearly) 0 in all rounds.
 
-    `own` is the reward of own rollouts, `cumulative` its sum up to each round, `held_out` the score
-    on the held-out set. `length` is in tokens of a completion; `reflection` and `poisoned` are
-    shares of own completions. All but `cumulative` and `held_out` are averaged over ten rounds.
+    `own` is the own reward, `cumulative` its sum up to each round, `held_out` the score on the
+    held-out set, and `length` the number of tokens in a completion. `reflection` and `poisoned` are
+    shares of own completions: `reflection` of those with words that recheck, hesitate or explore
+    (the largest of the three shares), `poisoned` of those with a text that an attacker planted. All
+    but `cumulative` and `held_out` are averaged over ten rounds.
     """
 
     own: LabCurve
@@ -78,12 +80,13 @@ class LabCurves(Struct, frozen=True):
 class LabArm(Struct, frozen=True):
     """One arm: its means over the paired seeds, and its curves.
 
-    `settings` describes in a line the settings that the experiment gives this arm. `own` and
-    `training_set` are cumulative rewards. `held_out_area` is the mean of the held-out curve,
-    `held_out_final` its end; both are None if held-out questions were asked fewer than two times.
-    `take_off` is the median round of take-off, None if half of the runs or more did not take off.
-    `tokens` (generated) and `bytes` (sent and received) are sums over training nodes and rounds.
-    `informative_in_set` is the mean number of informative rollouts in a training set.
+    `settings` describes the arm's own settings in one line. `own` and `training_set` are the
+    cumulative rewards of own rollouts and of training sets. `held_out_area` is the mean of the
+    held-out curve, `held_out_final` its end; both are None with fewer than two evaluations.
+    `take_off` is the median of the rounds from which runs' own reward stays above a threshold, None
+    if half of the runs or more never get there. `tokens` (generated) and `bytes` (sent and
+    received) are sums over training nodes and rounds. `informative_in_set` is the mean number of
+    rollouts in a training set whose completions have different rewards.
     """
 
     name: str
@@ -104,12 +107,12 @@ class LabArm(Struct, frozen=True):
 class LabComparison(Struct, frozen=True):
     """An arm compared with arm `against` in one outcome, over `seeds` pairs of runs.
 
-    `group` names the part of the arm's nodes that is compared; None for all. `gain` is the ratio of
-    the two outcomes, 1.94 for +94 %; None if the outcome of `against` is 0. `difference` is the
-    outcome of `arm` minus the outcome of `against`. `…_low` and `…_high` are the ends of their
-    intervals, None with too few seeds; those of `gain` also if the outcome of `against` is 0 in a
-    draw of the bootstrap. `p` is the two-sided p-value, `p_adjusted` the p-value after Holm's
-    correction for several comparisons.
+    `group` names the part of the arm's nodes that is compared; None means all nodes. `gain` is the
+    ratio of the two mean outcomes, 1.94 for +94 %; None if that of `against` is 0. `difference` is
+    the mean outcome of `arm` minus that of `against`. `…_low` and `…_high` are the ends of the
+    intervals; None if there are too few seeds. `gain_low` and `gain_high` are also None if the mean
+    of `against` is 0 in a draw of the bootstrap. `p` is the two-sided p-value, `p_adjusted` the
+    p-value after Holm's correction for several comparisons.
     """
 
     arm: str
@@ -128,11 +131,12 @@ class LabComparison(Struct, frozen=True):
 
 
 class LabOnset(Struct, frozen=True):
-    """An arm's difference from the baseline in own reward at `rounds`, averaged over ten rounds.
+    """An arm's own reward minus the baseline's, and the round from which it exceeds chance.
 
-    By chance alone, with a probability of 95 %, the difference stays within ± `band` in all of the
-    rounds. `first` is the first round in which it is outside of the band, `stays` the first round
-    from which on it is always outside. Each is None if there is no such round.
+    `difference` is averaged over ten rounds and has one value for each of `rounds`. If the arms did
+    not differ, it would stay within ± `band` in all rounds with a probability of at least 95 %.
+    `first` is the first round in which it is outside this band, `stays` the first from which it is
+    outside in all rounds to the end. Each is None if there is no such round.
     """
 
     arm: str
@@ -168,12 +172,13 @@ class LabHorizons(Struct, frozen=True):
 
 
 class LabReached(Struct, frozen=True):
-    """When an arm's held-out score reaches the baseline's final held-out score, and stays as high.
+    """When an arm's held-out score reaches the baseline's final one and no longer falls below it.
 
-    Each run is compared with the baseline's run with the same seed, in averages of three
-    evaluations. `runs` is the number of runs that get there. `rounds` and `tokens` are the medians
-    over all runs of the rounds until then, and of the tokens that all training nodes generated
-    until then; both are None if half of the runs or more do not get there.
+    Each run is compared with the baseline's run with the same seed. Scores are averaged over three
+    evaluations. `runs` is the number of runs that reach the baseline's score. `rounds` and `tokens`
+    are medians over all runs: after how many rounds a run reaches the score, and how many tokens
+    its training nodes have generated by then. Both are None if half of the runs or more do not
+    reach it.
     """
 
     arm: str
@@ -194,7 +199,7 @@ class LabPaperArm(Struct, frozen=True):
 
 
 class LabRunFile(Struct, frozen=True):
-    """One run: the name of its uncompressed file, and the SHA-256 of the file's lines in hex."""
+    """One run: the name of its uncompressed file, and the SHA-256 in hex of its JSON lines."""
 
     arm: str
     seed: int
@@ -206,12 +211,13 @@ class PublishedReport(Struct, frozen=True):
     """A lab report, as `swarm-node lab report` writes it to `report.json`.
 
     `format` is the version of that file; there is only version 1. `question`, `phase`, `settings`
-    (TOML), `baseline` and `rounds` are those of the experiment, `design` is its fingerprint.
-    `seeds` are the paired seeds. `headline` and `notes` are sentences about the results,
-    `differences` says how the experiment is unlike the paper's, `commands` reproduce the report.
+    (TOML), `baseline` and `rounds` are those of the experiment, and `design` is the hash of the
+    experiment's design. `seeds` are the paired seeds (`LabEstimate`). `headline` and `notes` are
+    sentences about the results. `differences` says how the experiment differs from the paper's, and
+    `commands` reproduce the report.
 
-    Raises ValueError if two arms have the same name, if `arms` lacks the baseline or a compared
-    arm, or if the gains in `horizons` are not after the same rounds for all arms.
+    Raises ValueError if two arms have the same name, if `arms` lacks the baseline or an arm with
+    results elsewhere in the report, or if `horizons` has different rounds for different arms.
     """
 
     format: Literal[1]
@@ -263,9 +269,9 @@ class PublishedReport(Struct, frozen=True):
 class LabFinding(Struct, frozen=True):
     """One comparison that helps to answer a question, and whether its result is as expected.
 
-    `report` is the name of its report's folder, which is beside the summary. `at_least` is the
-    smallest gain that was expected (a ratio), None if none was stated. `holds` is whether the
-    result is as expected, None if nothing was expected.
+    `report` is the name of the folder with the comparison's report; the summary is in the parent
+    folder. `at_least` is the smallest gain that was expected (a ratio), None if none was stated.
+    `holds` is True if the result is as expected, and None if nothing was expected.
     """
 
     report: str
@@ -280,8 +286,9 @@ class LabSummaryAnswer(Struct, frozen=True):
     """The findings about one question of the lab.
 
     `figures` is empty if nothing was measured. `pending` is the number of comparisons that were
-    announced but have no report yet. `confirmed_on_unseen` can be True only for the question about
-    the recipe: if there are findings, all confirmatory and as expected, and nothing is pending.
+    announced but have no report yet. `confirmed_on_unseen` is for the question about the recipe: it
+    is True if there are findings, all of them are confirmatory and as expected, and nothing is
+    pending. For other questions it is always False.
     """
 
     figures: list[LabFinding] = []

@@ -1,8 +1,8 @@
 """The lab reports that this site publishes, read from the folders of the setting LAB_REPORTS.
 
 Each subfolder with a `report.json` is a report with the subfolder's name. A file is read on first
-use, and again after it has changed. Symbolic links are ignored: with one, a report that another
-person provided could publish any file of this machine.
+use, and again after it has changed. Symbolic links are ignored: a report that another person
+provided could otherwise link to any file of this machine and so publish it.
 """
 
 import logging
@@ -35,14 +35,14 @@ ParsedSummary = tuple[dict[str, LabSummaryAnswer], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The result of reading a file that cannot be read; `reason` tells people why."""
+    """The result of reading a file that cannot be read; `reason` is a text for people."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class ReportFolder:
-    """A report's folder; `ours` is whether it is shipped with the site."""
+    """A report's folder; `ours` is True if the folder is shipped with the site."""
 
     name: str
     folder: Path
@@ -59,9 +59,9 @@ class ReportFolder:
         return None if isinstance(found, Unreadable) else found
 
     def file(self, name: str) -> Path | None:
-        """Return the path of a file in the folder; None if there is none of this name.
+        """Return the path of the regular file with this name in the folder; None if there is none.
 
-        Folders and symbolic links do not count.
+        A symbolic link is not a regular file.
         """
         path = self.folder / name
         return path if _is_plain(path) else None
@@ -80,8 +80,8 @@ class ReportFolder:
 class LabSummary:
     """The summary of a folder's reports, from its `summary.json`.
 
-    `answers` has the findings by question, `content` the complete file; `ours` is whether the
-    folder is shipped with the site.
+    `answers` has the findings by question, and `content` is the complete decoded file. `ours` is
+    True if the folder is shipped with the site.
     """
 
     folder: Path
@@ -93,7 +93,7 @@ class LabSummary:
 def list_published() -> list[ReportFolder]:
     """Return the folders of all reports, sorted by name.
 
-    If several folders of LAB_REPORTS have a report of the same name, the first one's is returned.
+    If several folders of LAB_REPORTS have a report with the same name, the first folder wins.
     """
     found: dict[str, ReportFolder] = {}
     for folder in settings.LAB_REPORTS:
@@ -111,9 +111,9 @@ def find_published(name: str) -> ReportFolder | None:
 
 
 def read_summary() -> LabSummary | None:
-    """Return the summary of the first folder that has a summary; None if it cannot be read.
+    """Return the summary of the first folder of LAB_REPORTS that has one.
 
-    Returns None also if no folder has a summary.
+    Returns None if no folder has a summary, or if the first one cannot be read.
     """
     for folder in settings.LAB_REPORTS:
         path = folder / "summary.json"
@@ -174,7 +174,7 @@ def _read_summary(path: Path, _state: State) -> ParsedSummary | Unreadable:
 
 
 def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
-    """Return a JSON file's content as `kind`; for a damaged file, log it and return Unreadable."""
+    """Decode a JSON file as `kind`; if that fails, log the reason and return Unreadable."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except OSError as problem:

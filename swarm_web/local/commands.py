@@ -1,4 +1,4 @@
-"""The commands of a site's processes. The containers and the docs use the same ones."""
+"""The commands that start a site's processes, the same as in the containers and the docs."""
 
 import sys
 
@@ -21,10 +21,10 @@ WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     """Return the command of a web process.
 
-    The class WEBSOCKETS serves its sockets, without compression, for messages of up to 4 MiB.
-    uvicorn would compress by default, which takes 50 times the CPU time for a message of 27 kB, and
-    35 kB of memory for an idle connection. Only TRUSTED_PROXIES decides which headers of proxies
-    are trusted; by default uvicorn would trust the headers of any proxy at 127.0.0.1.
+    The class that WEBSOCKETS names serves the websockets, without compression, with messages of up
+    to 4 MiB. uvicorn would compress by default, which takes 50 times the CPU time for a message of
+    27 kB, and 35 kB of memory for an idle connection. uvicorn would also trust the headers of any
+    proxy at 127.0.0.1 by default; here only the setting TRUSTED_PROXIES decides.
     """
     return (
         *("python", "-m", "uvicorn", "swarm_web.asgi:application"),
@@ -38,8 +38,9 @@ def run_beat(schedule: str | None = None) -> tuple[str, ...]:
     """Return the command of Celery's beat.
 
     If `schedule` is given, beat writes to this file every few minutes, and a container's health
-    check reads its age. By default there is no file, because an incomplete one, left by a crash,
-    would prevent the start; most tasks of beat are due within seconds anyway.
+    check reads the file's age. By default there is no file, because a file left incomplete by a
+    crash would prevent the start. Beat then does not remember when tasks last ran, but most are due
+    within seconds.
     """
     memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
     return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)
@@ -60,9 +61,10 @@ def join_swarm(
 
 
 def here(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with the path of its program.
+    """Return the command with its program's name replaced by a path.
 
-    That is this interpreter for `python`, otherwise the program installed beside it.
+    For `python` this is the path of the running interpreter, otherwise of the program with this
+    name in the interpreter's folder.
     """
     program, *arguments = command
     if program == "python":

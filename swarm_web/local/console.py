@@ -42,7 +42,7 @@ class Console:
         self._write_line(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
 
     async def follow(self, name: str, stream: asyncio.StreamReader) -> None:
-        """Write a process's output line by line until it ends."""
+        """Write the output of a process, line by line, until `stream` ends."""
         rest = b""
         while chunk := await stream.read(_CHUNK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")

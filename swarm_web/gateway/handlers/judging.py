@@ -34,7 +34,7 @@ async def offer_questions(session: Session, message: RequestQuestions) -> Questi
     """Record that the node requested a round's questions, and return them.
 
     Raises RefusedError if the round is unknown or not open, or if the node must wait for the next
-    one (`take_seat`).
+    round (`take_seat`).
     """
     season = await session.shared.season.get()
     if season is not None:

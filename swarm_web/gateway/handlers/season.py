@@ -1,4 +1,4 @@
-"""Reads of the running season and its current round, which most handlers need."""
+"""Functions that read the running season and its current round, for use by the handlers."""
 
 from channels.db import database_sync_to_async
 

@@ -1,4 +1,4 @@
-"""The handler for a node's own row of the leaderboard, which equals the row on the page."""
+"""The handler with which a node reads its own row of the public leaderboard."""
 
 from datetime import datetime
 from typing import get_args
@@ -19,7 +19,7 @@ _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(Sta
 
 
 async def get_standing(session: Session, message: RequestStanding) -> NodeStanding:
-    """Return the node's own row of the leaderboard, empty if it has none, with its relay counts.
+    """Return the node's row of the leaderboard (empty fields if it has none) and its relay counts.
 
     Raises RefusedError if no season is running.
     """

@@ -107,9 +107,9 @@ def _check_rollouts(
 
 
 def _check_size(rollout: Rollout, size: int, season: Season) -> None:
-    """Raise RefusedError if a rollout is too large to share or train on.
+    """Raise RefusedError if a rollout, encoded in `size` bytes, is too large to share or train on.
 
-    Lengths are limited in characters; receivers, which know the tokenizer, count tokens.
+    Completions are limited in characters; receivers, which know the tokenizer, count tokens.
     """
     if size > MAX_ROLLOUT_BYTES:
         raise RefusedError(
@@ -131,10 +131,10 @@ def _check_size(rollout: Rollout, size: int, season: Season) -> None:
 
 
 async def draw_rollouts(session: Session, message: RequestRollouts) -> RelayedRollouts:
-    """Return at most as many rollouts of other parties as requested, drawn from the pool.
+    """Return up to `message.count` rollouts of other parties (`Node.party`), drawn from the pool.
 
     Raises RefusedError if no season is running, the node is not in the swarm arm, or the season
-    does not allow the strategy.
+    does not allow the sampling strategy `message.prefer`.
     """
     season = await find_season(session)
     arm = await assign_arm(session, season)
