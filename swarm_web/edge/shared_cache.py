@@ -53,7 +53,7 @@ class SharedCache(RedisCache):
         )
 
     def set(self, *args: Any, **kwargs: Any) -> None:
-        """Store a value; do nothing while Redis is unavailable."""
+        """Store a value; only log a warning while Redis is unavailable."""
         _unless_unavailable(lambda: super(SharedCache, self).set(*args, **kwargs), default=None)
 
     def delete(self, *args: Any, **kwargs: Any) -> bool:

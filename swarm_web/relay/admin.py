@@ -1,4 +1,4 @@
-"""Contributions, conduct and archived rollouts in the operator's admin."""
+"""Nodes' contributions and conduct, and archived rollouts, in the operator's admin."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet

@@ -45,8 +45,8 @@ class Population:
 
     `arrivals` are the times of joining, from 0, the first round, to 1, the last one; ascending. The
     first nodes are one untrained node for each model. `groups` (nodes,) has the index of each
-    node's model in KINDS; -1 for untrained nodes. `floors` and `ceilings` (nodes, datasets) are the
-    chances to solve a question before and after training.
+    trained node's model in KINDS, and -1 for untrained nodes. `floors` and `ceilings`
+    (nodes, datasets) are the chances to solve a question before and after training.
     """
 
     names: list[str]

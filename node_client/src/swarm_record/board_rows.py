@@ -34,8 +34,8 @@ class Minimum:
 class StandingRow:
     """A node's row of a window's leaderboard; `tally` has its totals in the window.
 
-    `rank` is (best, worst). It is None if the window has no ranks, or if `remark` has a reason why
-    the node is not ranked. `score` is in [0, 1].
+    `rank` has the best and the worst rank that the node may have. It is None if the window
+    has no ranks, or if `remark` has a reason why the node is not ranked. `score` is in [0, 1].
     """
 
     ledger: NodeLedger

@@ -39,7 +39,10 @@ class Draw(Struct, frozen=True):
 
 
 class Draws(Message, frozen=True, tag="draws"):
-    """A request to make several draws, which together have at most MAX_STEPS indices."""
+    """A request for several questions, one by each draw.
+
+    The draws have at most MAX_STEPS indices in total.
+    """
 
     draws: list[Draw]
 

@@ -85,8 +85,10 @@ class SettingChoices:
         return {setting.name: self.value(setting.name) for setting in settings_of(model)}
 
     def resolve(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
-        """Return the settings of a run with this arm, token and start.
+        """Return the settings of a run.
 
+        `arm` is the node's arm, `token` its access token on the coordinator, and `start` says
+        whether to resume from a checkpoint.
         Raises SettingsError for settings that are invalid or contradict each other, and for a
         tracker that is not installed.
         """

@@ -34,7 +34,11 @@ _MANY, _MANY_S = 5_000, 5.0
 
 @dataclass
 class Findings:
-    """What was found about a dataset: `reasons` against it (texts by code), measured `figures`."""
+    """What was found about a dataset.
+
+    `reasons` maps the code of each reason against the dataset to its text. `figures` has measured
+    values by name.
+    """
 
     reasons: dict[str, str] = field(default_factory=dict)
     figures: dict[str, bool | int | float | str | None] = field(default_factory=dict)

@@ -109,7 +109,7 @@ class Ladder(Curriculum):
         self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Return whether a question's difficulty is not that of the node's rung in its dataset."""
+        """Return whether the node no longer asks questions of this dataset and difficulty."""
         drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
         return (spec.dataset, spec.config) not in drawn
 

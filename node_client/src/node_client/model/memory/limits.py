@@ -1,4 +1,4 @@
-"""The owner's memory limit for a GPU, the container's limit, and the return of freed memory."""
+"""Memory limits: the owner's for a GPU, and the container's; returns freed memory to the system."""
 
 import ctypes
 import sys
