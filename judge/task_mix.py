@@ -1,8 +1,8 @@
 """A season's task mix: whether it is valid, sample questions, and how long its questions last.
 
 A season asks no question twice, so a dataset has questions for a limited number of rounds. This
-number is computed from how many different questions the dataset has. The gate (`swarm_tasks.gate`)
-measured this for common configurations; others are measured here.
+number of rounds is computed from the number of different questions in the dataset. The gate
+(`swarm_tasks.gate`) counted the questions of common configurations; others are counted here.
 """
 
 import functools

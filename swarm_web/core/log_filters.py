@@ -2,9 +2,9 @@
 
 - `OutageFilter`: Postgres or Redis is unavailable. All code that needs the store fails, each time
   with a traceback of a hundred lines, but only the outage and its start matter.
-- `RefusalFilter`: a request was refused. Anyone can send such requests, with a URL as long as the
-  server reads. Django logs some of them with a traceback, uvicorn as warnings or errors. None is a
-  fault of the site, so they are logged at level INFO.
+- `RefusalFilter`: a request was refused. Anyone can send such requests, even with very long URLs.
+  Django logs some of them with a traceback, uvicorn as warnings or errors. None is a fault of the
+  site, so they are logged at level INFO.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Public profile, data export, and deletion of an account."""
+"""Views that show or hide an account's public profile, export its data, or delete it."""
 
 from datetime import datetime, timedelta
 from http import HTTPStatus

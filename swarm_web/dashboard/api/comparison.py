@@ -113,5 +113,5 @@ class CompareOut(ReportSchema):
 
 @read(router, "/compare", CompareOut)
 def get_comparison(request: HttpRequest) -> CompareReport:
-    """Return the judge's claims about swarm and isolated nodes, by model."""
+    """Return the results of the judge's comparison of swarm and isolated nodes, for each model."""
     return read_comparison()

@@ -157,7 +157,7 @@ def describe_snapshot(view: LiveView) -> Message:
 
 
 def describe_delta(old: LiveView, new: LiveView) -> Message:
-    """Return the message with the changes: only rows, regions, pill and order that differ.
+    """Return the message with the changed rows, regions and pill, and the order if it changed.
 
     A delta without changes is sent as well: it shows browsers the time, and that they are up to
     date.

@@ -23,7 +23,7 @@ WIDEST = 12  # characters that --help has for a placeholder beside the longest o
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, a field of a dataclass. `annotation` is its type, with limits of its value."""
+    """One setting, a field of a dataclass; `annotation` is its type, with any limits (`Meta`)."""
 
     name: str
     annotation: Any
