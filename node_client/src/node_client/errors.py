@@ -34,7 +34,7 @@ class NodeError(Exception):
         self.fix = fix
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickling from a worker process: by default `fix` would be lost."""
+        """Support pickling from a worker process; the default would omit the argument `fix`."""
         return _restore, (type(self), self.args, self.__dict__)
 
 

@@ -17,8 +17,8 @@ from swarm_tasks.verifier import Verifier
 def find_base(name: str) -> str:
     """Return the argument for `Policy.load`: the folder of a base created on demand, else `name`.
 
-    The folder, which `make_bases` creates, is in the user's cache. Its path has a hash of the
-    base's recipe, so a changed recipe gives a new folder.
+    `make_bases` creates the folder, in the user's cache. The path has a hash of the settings with
+    which the base is made, so other settings give a new folder.
     """
     if name in DEMO_BASES or name not in BASES:
         return name

@@ -1,7 +1,7 @@
 """An experiment: its swarm, arms and seeds, read from a TOML file.
 
-An experiment compares arms. Every arm is run once with each seed. A seed determines the base
-weights and the stream of questions of each node, in all arms, so arms are compared seed by seed.
+An experiment compares arms. Every arm is run once with each seed. With one seed, a node has the
+same stream of questions in all arms, so arms are compared seed by seed.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ Base = Annotated[str, Meta(min_length=1)]
 
 
 class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules of a season that an experiment needs."""
+    """Those rules of a season that an experiment file sets."""
 
     tasks: Annotated[list[TaskChoice], Meta(min_length=1)]
     completions: Annotated[int, Meta(ge=2, le=MAX_COMPLETIONS)] = 8
@@ -60,8 +60,8 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
 class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
     """Identical nodes of an arm. Without a `base` they start from the experiment's base.
 
-    `train` has settings of the client in addition to the settings of the arm. Nodes with an
-    `attack` do not train, and the run's measurements leave them out.
+    `train` has settings of the client, which override the settings of the arm. Nodes with an
+    `attack` other than `none` do not train, and the run's measurements leave these nodes out.
     """
 
     nodes: Nodes
@@ -71,13 +71,13 @@ class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
-    """One arm: settings of the client by name (`train`), and its swarm.
+    """One arm of an experiment: settings of the client, and how the nodes share rollouts.
 
-    `drawing` is how the pool draws: `uniform`, or `informative`, which first draws the rollouts
-    that their nodes declared to have both right and wrong completions. `source` is what the pool
-    draws: rollouts of `others` or, as a control, the node's own earlier ones (`self`).
-    `pool_rounds` and `nodes` are the experiment's by default. Without `groups` all nodes are
-    identical.
+    `train` has the settings by name. `drawing` is how the pool draws: `uniform`, or `informative`,
+    which first draws the rollouts that their nodes declared to have both right and wrong
+    completions. `source` is what a node draws: rollouts of `others` or, as a control, its own
+    earlier rollouts (`self`). `pool_rounds` and `nodes` are by default the values of the
+    experiment. Without `groups` all nodes are identical.
     """
 
     name: Name
@@ -93,11 +93,11 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of an experiment file. The other arms are compared with the arm `baseline`.
 
     `phase` is `exploratory` if the seeds were used to design the experiment; such seeds are never
-    pooled with the seeds of a committed design. The pool keeps each node's rollouts of the latest
+    combined with the seeds of a committed design. The pool keeps each node's rollouts of the latest
     `pool_rounds` rounds. `base` is the initial model: a demo model, or any model that `--model`
     accepts. Demo models that are not bundled with the client, such as `thinker`, are created when
-    they are first needed. The held-out set has `eval_tasks` questions (0: no evaluations), asked
-    every `eval_every` rounds. `train` has settings of the client for all arms.
+    they are first needed. The held-out set has `eval_tasks` questions (0 for no evaluations),
+    asked every `eval_every` rounds. `train` has settings of the client for all arms.
     """
 
     name: FolderName
@@ -181,7 +181,7 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
 def file_name(arm: str) -> str:
     """Return an arm's name for use in file names.
 
-    Each run of characters other than ASCII letters, digits and dots becomes one hyphen.
+    Each sequence of characters other than ASCII letters, digits and dots becomes one hyphen.
     """
     return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
@@ -212,7 +212,7 @@ def evaluated_rounds(experiment: Experiment) -> list[int]:
 
 
 def node_key(seed: int, name: str) -> bytes:
-    """Return the key of a node's stream of questions. For a seed, it is the same in all arms."""
+    """Return the key of a node's stream of questions, which does not depend on the arm."""
     return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
 
 

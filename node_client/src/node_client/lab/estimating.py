@@ -38,9 +38,9 @@ HALF_BILLION: dict[str, Any] = {
 class RunCost:
     """The measured cost of one node, and the size of the whole experiment.
 
-    `seconds` and `tokens` (generated) are means per training step; `bytes_per_node` is memory.
-    `nodes` is the number of nodes of the largest arm. `node_steps` is the number of training steps
-    of all nodes together, over all arms and seeds.
+    `seconds` and `tokens` are the mean time and the mean number of generated tokens of a training
+    step; `bytes_per_node` is memory. `nodes` is the number of nodes of the largest arm.
+    `node_steps` is the number of training steps of all nodes together, over all arms and seeds.
     """
 
     seconds: float
@@ -58,7 +58,7 @@ class RunCost:
 def estimate(experiment: Experiment) -> RunCost:
     """Return the cost of an experiment, measured in a few rounds with one node of the first arm.
 
-    The arm's groups are ignored.
+    The node has the settings of the arm, not those of a group of the arm.
     """
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
@@ -82,7 +82,7 @@ def estimate(experiment: Experiment) -> RunCost:
 def write_half_billion(folder: Path) -> Path:
     """Write a model of Qwen2.5-0.5B's shape, with random weights, to `folder`; return `folder`.
 
-    Its tokenizer is the demo's.
+    Its tokenizer is that of the demo models.
     """
     tokenizer = build_tokenizer()
     ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}

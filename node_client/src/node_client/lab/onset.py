@@ -1,9 +1,10 @@
 """The round from which two arms differ, found by a simultaneous test of all rounds.
 
-Testing every round by itself would find a difference somewhere by chance alone. So the largest
-deviation over all rounds is compared with its values when the signs of the pairs' differences are
-flipped (P. H. Westfall, S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). The sign of a
-whole curve is flipped at once, so successive rounds may depend on each other.
+Testing every round by itself would find a difference somewhere by chance alone. So the test flips
+the signs of the curves of differences, and compares the observed deviations with the largest
+deviation over all rounds after each flip (P. H. Westfall, S. S. Young, Resampling-Based Multiple
+Testing, 1993: max-T). A flip changes the sign of a whole curve, so successive rounds may depend on
+each other.
 """
 
 from dataclasses import dataclass
@@ -21,10 +22,10 @@ WINDOW = 10
 class Onset:
     """The mean difference of n pairs of curves, and the rounds in which it is significant.
 
-    `difference` and `band` have a value for each round. In a round in which the difference is
-    outside ± band, it is significant at .05, adjusted for testing all rounds. `first` is the index
-    of the first significant round, and `stays` the first index from which all rounds are
-    significant. Each is None if there is no such round.
+    `difference` and `band` have a value for each round. A difference outside ± `band` is
+    significant at .05, adjusted for testing all rounds. `first` is the index of the first
+    significant round, and `stays` the first index from which all rounds are significant. Each is
+    None if there is no such round.
     """
 
     difference: Floats
@@ -54,8 +55,9 @@ def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
 def find_onset(differences: Floats) -> Onset:
     """Return the `Onset` of n pairs of curves from their `differences` (n, rounds).
 
-    A round's statistic is the mean of its differences divided by their root mean square. It is an
-    increasing function of Student's t, and flipping signs does not change its denominator.
+    The statistic of a round is the mean of the round's differences divided by their root mean
+    square. This is an increasing function of Student's t, and flipping signs does not change the
+    root mean square.
     """
     mean = differences.mean(axis=0)
     size = np.sqrt(np.mean(differences**2, axis=0))

@@ -23,14 +23,14 @@ HELD_OUT_WINDOW = 3
 class HeldOut:
     """Scores of a run on the held-out questions.
 
-    `area` and `final` are (nodes,), in [0, 1]: the area under each node's curve over rounds,
-    divided by the number of rounds, and each node's score in the last evaluation.
+    `area` and `final` are (nodes,), in [0, 1]. `area` is the area under a node's curve of scores,
+    divided by the number of rounds that the curve spans; `final` is a node's last score.
 
-    `forgetting`, `drawdown` and `wobble` describe the mean curve of all nodes. `wobble` is the
-    standard deviation of its changes from one evaluation to the next, divided by its mean. For the
-    other two the curve is first averaged over three evaluations: `forgetting` is its peak minus its
-    end, and `drawdown` its largest fall from the highest value so far, as a share of that value.
-    Sampling noise alone makes all three positive.
+    `forgetting`, `drawdown` and `wobble` describe the mean curve of all nodes. Sampling noise alone
+    makes them positive. `wobble` is the standard deviation of the curve's changes from one
+    evaluation to the next, divided by the curve's mean. The other two describe a moving average of
+    the curve over three evaluations: `forgetting` is its peak minus its end, and `drawdown` its
+    largest fall from the highest value so far, as a share of that value.
     """
 
     area: Floats
@@ -81,10 +81,10 @@ def wobble(level: Floats) -> float:
 
 
 def take_off(rewards: Floats, *, above: float) -> int | None:
-    """Return the first round (from 1) from which the moving average of rewards stays above `above`.
+    """Return the first round from which a moving average of the rewards stays greater than `above`.
 
-    `rewards` is (rounds, nodes). The average is over the nodes, and over a round and the nine
-    before it. None if it is not above `above` in the last round.
+    Rounds count from 1. `rewards` is (rounds, nodes). The average is over all nodes, and over a
+    round and the nine rounds before it. Returns None if the last average is not above `above`.
     """
     level = moving_average(rewards.mean(axis=1))
     place = place_for_good(level > above)
@@ -92,10 +92,10 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
 
 
 def held_out_level(run: RunData) -> Floats:
-    """Return the nodes' mean held-out score, averaged over an evaluation and the two before it.
+    """Return the nodes' mean held-out score as a moving average over three evaluations.
 
-    The values belong to the third and later rounds of `run.held_out_rounds`. With fewer than three
-    evaluations there is one value, their average.
+    The first value belongs to the third of `run.held_out_rounds`. With fewer than three evaluations
+    there is one value, the average over all evaluations.
     """
     return moving_average(run.held_out.mean(axis=1), HELD_OUT_WINDOW)
 

@@ -1,8 +1,8 @@
 """The rollout pool of a swarm in memory, which draws as the coordinator's relay does.
 
 A request draws uniformly among the rollouts of all other nodes, without replacement. If the arm's
-`drawing` is `informative`, rollouts that their senders declared informative are drawn first. If its
-`source` is `self`, a request draws among the node's own rollouts of earlier rounds.
+`drawing` is `informative`, rollouts that their senders declared informative are drawn first. If the
+arm's `source` is `self`, a request draws among the node's own rollouts of earlier rounds.
 """
 
 import random
@@ -41,16 +41,16 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start a round, and remove rollouts from more than `rounds` rounds ago.
+        """Start a round, and remove the rollouts that are more than `rounds` rounds old.
 
-        A node's rollouts from exactly `rounds` rounds ago stay until the node shares new ones, so
-        nodes that draw early in a round find rollouts of the others.
+        A node's rollouts that are exactly `rounds` rounds old stay until the node shares new
+        rollouts, so nodes that draw early in a round find rollouts of the other nodes.
         """
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts, and remove its rollouts from `rounds` or more rounds ago.
+        """Add a node's rollouts, and remove its rollouts that are at least `rounds` rounds old.
 
         `informative` has the ids of the rollouts that the node declares informative.
         """

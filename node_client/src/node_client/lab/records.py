@@ -47,8 +47,8 @@ class RoundRecord(
 
     - `reward`: the mean over the completions of the node's own rollouts, before the update.
     - `informative`: the share of own rollouts that are informative.
-    - `set_reward`, `set_informative`: the same for the training set.
-    - `generated`: the number of own rollouts; `tokens`: the number of tokens in them.
+    - `set_reward`, `set_informative`: mean reward and informative share of the training set.
+    - `generated`: the number of own rollouts; `tokens`: the number of generated tokens.
     - `external`: the number of external rollouts in the training set.
     - `sent`, `received`: the bytes of the rollouts that the node published and drew.
     - `length`: the mean number of tokens in an own completion.
@@ -56,9 +56,9 @@ class RoundRecord(
     - `held_out`: pass@1 on the held-out set after the round, if an evaluation was due. The record
       of round 0 has only this list: the scores of the base models.
     - `poisoned`: the share of own completions that contain an attacker's planted text.
-    - `recheck`, `hesitation`, `exploration`: the share of own completions with this pattern
-      (`learning.reflection`); `reflection`: the largest of the three shares. Runs of earlier
-      versions have only `reflection`.
+    - `recheck`, `hesitation`, `exploration`: the share of own completions with the pattern of
+      this name (`learning.reflection`); `reflection`: the largest of the three shares. Runs of
+      earlier versions have only `reflection`.
     """
 
     round: Natural
@@ -82,7 +82,7 @@ class RoundRecord(
 
 
 class UnreadableRunError(NodeError):
-    """A run's file is damaged, was made with other settings, or lacks what a report needs."""
+    """A run's file is damaged, does not fit the experiment, or lacks what a report needs."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -97,7 +97,7 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
     """Return the lines of an unfinished run's file before the first invalid one.
 
-    The first line must be `header` (otherwise no line is returned), the others rounds 0, 1, 2, ….
+    The first line must be `header`, and the next lines complete records of rounds 0, 1, 2, ….
     """
     first = encode_line(header)
     sound: list[bytes] = []

@@ -48,8 +48,8 @@ class RunData:
 
     Rows begin with round 1, except in `held_out`, which has a row for each of `held_out_rounds`.
     `informative_in_set` is the number of informative rollouts in a node's training set. `sent` and
-    `received` are bytes. They are 0 for a node that cannot train on the rollouts of others, because
-    it is isolated or because the arm's `source` is `self`. `file` is the name of the uncompressed
+    `received` are bytes, and 0 for a node that cannot train on the rollouts of others, because it
+    is isolated or because the arm's `source` is `self`. `file` is the name of the uncompressed
     file, and `sha256` the hash of its content in hex.
     """
 
@@ -83,10 +83,11 @@ class ArmData:
 
 @dataclass(frozen=True)
 class ExperimentResults:
-    """The runs of a folder. `arms` are those with a finished run; `missing` names unfinished runs.
+    """The finished runs of an experiment's folder, by arm.
 
-    `paired` has the seeds with a finished run in each of `arms`, `left_out` the seeds with a
-    finished run in only some of them. `toml` is the text of `experiment.toml`.
+    `arms` has the arms with a finished run, `missing` the names of the unfinished runs. `paired`
+    has the seeds with a finished run in each of `arms`, `left_out` the seeds with a finished run in
+    only some of `arms`. `toml` is the text of `experiment.toml`.
     """
 
     experiment: Experiment
@@ -106,10 +107,10 @@ def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
     Raises SettingsError if `experiment.toml` cannot be read or is invalid, and UnreadableRunError
-    if a finished run is damaged, was made with other settings, or lacks what a report needs.
-    Raises ResultsError if the folder has a run that the experiment does not name or two different
-    files of one run, if the baseline has no finished run, or if no seed is finished in all arms
-    with finished runs.
+    if a finished run is damaged, lacks what a report needs, or has other settings than
+    `experiment.toml`. Raises ResultsError if the folder has a run that the experiment does not name
+    or two different files of one run, if the baseline has no finished run, or if no seed has a
+    finished run in every arm that has finished runs.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)

@@ -51,7 +51,7 @@ def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
 def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
     """Return the runs that are not finished.
 
-    Raises UnreadableRunError if a finished run is damaged or was made with other settings.
+    Raises UnreadableRunError if a finished run is damaged or does not fit `experiment`.
     """
     return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
 
@@ -59,12 +59,12 @@ def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Complete all unfinished runs, `processes` at a time (None: one per core). Show the progress.
+    """Complete all unfinished runs in worker processes, and show the progress.
 
-    If a run fails, its error is raised. If this process receives SIGINT or SIGTERM, NodeError is
-    raised. In both cases the runs in progress first finish their round and take a snapshot. Also
-    raises NodeError at the end if another process is working on some of the runs, and
-    UnreadableRunError as `missing_runs` does.
+    `processes` is the number of runs at a time, by default the number of cores. Raises the error of
+    a run that fails, and NodeError if this process receives SIGINT or SIGTERM, after all runs in
+    progress have finished their round and taken a snapshot. Raises NodeError at the end if another
+    process is working on some of the runs, and UnreadableRunError as `missing_runs` does.
     """
     missing = missing_runs(experiment, folder)
     if not missing:

@@ -70,7 +70,7 @@ class Run:
 
     @property
     def finished_file(self) -> Path | None:
-        """The existing file of the finished run, compressed or not; None if it is unfinished."""
+        """The existing file of the finished run, compressed or not; None if there is none."""
         return next(
             (path for path in (self.complete_file, self.packed_file) if path.exists()), None
         )
@@ -79,7 +79,7 @@ class Run:
 def is_done(experiment: Experiment, run: Run) -> bool:
     """Return whether a run is finished.
 
-    Raises UnreadableRunError if the finished run is damaged or was made with other settings.
+    Raises UnreadableRunError if the finished run is damaged or does not fit `experiment`.
     """
     if run.finished_file is None:
         return False
@@ -93,11 +93,11 @@ def is_done(experiment: Experiment, run: Run) -> bool:
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """Return a hash of an experiment's settings, without its question, seeds, arms and baseline.
+    """Return a hash of the settings that all runs of an experiment have in common.
 
-    Seeds and arms may be added later, and question and baseline may change. The settings that all
-    runs have in common must not change. Defaults are omitted, so that a setting of a later version
-    does not change the design of experiments that do not use it.
+    It leaves out question and baseline, which may change, and seeds and arms, which may be added
+    later. Defaults are omitted, so that a setting of a later version does not change the hash of
+    experiments that do not use it.
     """
     common = msgspec.structs.replace(
         experiment, question="", seeds=[0], arms=[ExperimentArm(name="any")], baseline="any"
@@ -194,7 +194,7 @@ def _make(
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
-    """Return the swarm of the newest usable snapshot, and how many bytes of the file to keep.
+    """Return the swarm of the newest usable snapshot, and how many bytes of the run's file to keep.
 
     These bytes are the lines from the header to the snapshot's round. Returns a new swarm and 0 if
     there is no usable snapshot. Removes snapshots that cannot be used.

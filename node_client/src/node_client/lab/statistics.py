@@ -1,8 +1,8 @@
 """Significance of a difference between two arms: the sign-flip test and Holm's adjustment.
 
-The unit of replication is a run: nodes of one run share rollouts, and its rounds depend on each
-other. Runs of two arms with the same seed have the same base models and streams of questions, so
-arms are compared seed by seed.
+The unit of replication is a run, because the nodes of a run share rollouts, and its rounds depend
+on each other. Runs of two arms with the same seed have the same streams of questions, so arms are
+compared seed by seed.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ class PairedTest:
     """The result of a sign-flip test of n paired differences.
 
     `p` is two-sided; `p_greater` is one-sided, for differences greater than zero. `least_p` is 2
-    divided by the number of sign patterns. For up to 14 pairs, with which all patterns are used,
-    no differences can give a smaller `p`.
+    divided by the number of sign patterns. For up to 14 pairs all patterns are used, so no
+    differences can give a smaller `p`.
     """
 
     p: float
@@ -57,8 +57,8 @@ def paired_test(differences: Floats) -> PairedTest:
 
     Under this hypothesis, a difference and the same difference with the opposite sign are equally
     likely (R. A. Fisher, The Design of Experiments, 1935, section 21). The statistic is the sum of
-    the differences. A p-value is the share of the sign patterns that give at least the observed
-    sum; the two-sided one compares absolute values.
+    the differences. The one-sided p-value is the share of the sign patterns that give at least the
+    observed sum; the two-sided p-value compares absolute values of sums.
     """
     signs = sign_flips(len(differences))
     sums = signs @ differences

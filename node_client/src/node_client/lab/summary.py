@@ -52,13 +52,13 @@ UNANSWERED = "Not measured yet."
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One claim: a comparison of `arm` that answers a question, and its expected result.
 
-    `report` is the folder of a `report.json`, relative to the folder of `summary.toml`. A claim may
-    name a folder that does not exist yet if its experiment exists, as `experiments/REPORT.toml`,
-    where REPORT is the value of `report`. `against` is an arm, by default the report's baseline.
-    `group` names a group of nodes, None for all. `expects` is one of:
+    `report` is the folder of a `report.json`, relative to the folder of `summary.toml`. The folder
+    need not exist yet if there is a file `experiments/REPORT.toml`, where REPORT is the value of
+    `report`. `against` is an arm, by default the report's baseline. `group` names the nodes that
+    are compared, None for all. `expects` is one of:
 
     - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
-      given, `more` also requires a gain of at least this;
+      given, `more` also requires a gain (a ratio) of at least `at_least`;
     - `no less`: the lower end of the gain's interval is at least `at_least`, by default .9;
     - `nothing`: the comparison is descriptive and not tested.
     """
@@ -94,9 +94,9 @@ class TestedClaims:
 class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
-    `comparison.p_adjusted` is adjusted for the claims of the same question, as in `find`, not for
-    the comparisons of the report. `holds` says whether the result is as expected; it is None if the
-    claim expects `nothing`.
+    `comparison.p_adjusted` is from `find`, which adjusts it for the claims of a question, not from
+    the report, which adjusts it for the report's comparisons. `holds` says whether the result is as
+    expected; it is None if the claim expects `nothing`.
     """
 
     report: str
@@ -116,7 +116,7 @@ def make_summary(folder: Path) -> dict[str, Any]:
     """Return the content of `summary.json` for a folder's `summary.toml`: answers by question.
 
     Raises SummaryError if `summary.toml` or a report cannot be read, a report lacks runs, or a
-    claim does not fit its report.
+    claim cannot be tested with its report.
     """
     path = folder / "summary.toml"
     try:
@@ -139,7 +139,7 @@ def make_summary(folder: Path) -> dict[str, Any]:
 def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None]) -> TestedClaims:
     """Test the claims of one question and return the results in the order of the claims.
 
-    `reports` has the report that each claim names, None if it does not exist yet.
+    `reports` maps the folder named in each claim to its report, or to None if there is none yet.
 
     P-values of claims that expect `more` or `less` are adjusted by Holm's method over all such
     claims with the same outcome, pending ones included. Claims about groups of nodes are adjusted
@@ -147,7 +147,7 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
     only if all of them hold (R. L. Berger, Technometrics 24, 1982: intersection-union). Claims that
     expect `no less` are judged by intervals alone, and claims that expect `nothing` are not judged.
 
-    Raises SummaryError if a claim does not fit its report.
+    Raises SummaryError if a claim cannot be tested with its report.
     """
     compared = {
         place: _compare(claim, report)
@@ -195,7 +195,7 @@ def summarize(findings: TestedClaims) -> str:
 
 
 def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
-    """Return the indices of the claims with adjusted p-values, in groups adjusted together."""
+    """Return indices of claims with adjusted p-values, one list for each joint adjustment."""
     families: dict[tuple[Outcome, bool], list[int]] = {}
     for place, claim in enumerate(claims):
         if claim.answers != "recipe" and claim.expects in ("more", "less"):

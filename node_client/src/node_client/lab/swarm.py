@@ -40,7 +40,7 @@ class LabMember:
 class LabSwarm:
     """The nodes of one arm, with one seed.
 
-    There is no judge: settings that count judge rounds count the lab's rounds.
+    There is no judge: settings that count judge rounds count the lab's rounds instead.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LabSwarm:
                 self._attackers.append(Poisoner(name, exchange, plan.season, verifier, claimed))
 
     def base_scores(self) -> RoundRecord:
-        """Return the present held-out scores as the record of round 0; call it before any round."""
+        """Return the held-out scores as the record of round 0; call this before the first round."""
         return RoundRecord(round=0, held_out=_rounded(self._evaluate()))
 
     def run_round(self) -> RoundRecord:
@@ -93,7 +93,7 @@ class LabSwarm:
         return self._describe([reports[place] for place in places])
 
     def save(self, folder: Path) -> None:
-        """Write the state, for `load`, to a new folder, completely or not at all."""
+        """Write the swarm's state to a new folder, completely or not at all; `load` restores it."""
         draft = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)

@@ -1,9 +1,9 @@
 """One run through a real coordinator, with one client process for each node.
 
-Node keys, base models and settings are the same as for a run in one process, so that the two can be
-compared. The differences: every node has its own pace, and the pool is the coordinator's. The run
-ends with its slowest node. The coordinator must have an open season with the same tasks and rules
-and without other nodes, so each run needs its own season.
+Node keys, base models and settings are the same as for a run in one process, so that the results
+can be compared. Two things differ: every node has its own pace, and the pool is that of the
+coordinator. The run ends when its slowest node has finished. Each run needs its own open
+season on the coordinator, with the experiment's tasks and rules and without other nodes.
 """
 
 import os
@@ -34,7 +34,7 @@ _RULES = ("seed", "generator", "tasks", "completions", "max_new_tokens", "system
 
 
 class MetricsLine(msgspec.Struct):
-    """The fields of a line in a client's metrics file from which a `RoundRecord` is made."""
+    """Those fields of a line in a client's metrics file that a `RoundRecord` needs."""
 
     step: int
     reward: float
@@ -62,12 +62,12 @@ class Client:
 def run_on_site(
     experiment: Experiment, run: Run, *, site: Site, tokens: Sequence[Path], console: Console
 ) -> None:
-    """Make one run with real clients and write its file, unless it is finished.
+    """Make one run with real clients and write its file, unless the run is finished.
 
-    `tokens` are files with one node's token each. Raises SettingsError for too few tokens or an arm
-    with attackers, even if the run is finished, and for a season with other rules. Raises NodeError
-    if a client fails, and UnreadableRunError if the run's finished file is damaged or was made with
-    other settings.
+    Each file in `tokens` has the token of one node. Raises SettingsError if there are too few
+    tokens or the arm has attackers, even if the run is finished, and if the season's rules are not
+    those of the experiment. Raises NodeError if a client fails, and UnreadableRunError if the run's
+    finished file is damaged or has other settings than the experiment.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):

@@ -25,7 +25,7 @@ class Notices:
         self._reported = self._times_lowered()
 
     def add(self, notice: str | None) -> None:
-        """Report this notice once, with the next step; None is ignored."""
+        """Add this notice to the report of the step that ends next; ignore None."""
         if notice is not None:
             self._pending.append(notice)
 
@@ -63,9 +63,9 @@ class Notices:
     def _describe_skipped(self, update: UpdateReport) -> str | None:
         """Return a notice if the update was skipped because its loss or gradient was not finite.
 
-        Otherwise return None. With float16, a gradient that overflows now and then is normal, so it
-        is reported only if at least MAX_OVERFLOWS_FP16 updates in a row were skipped. Call this
-        method for each update, because it counts the skipped ones.
+        Otherwise return None. With float16, a gradient that overflows now and then is normal, so
+        there is a notice about the gradient only after at least MAX_OVERFLOWS_FP16 skipped updates
+        in a row. Call this method for each update, because it counts the skipped updates.
         """
         self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):

@@ -29,7 +29,7 @@ PIECE = 2**18
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
     """Return the bytes of a checkpoint on disk: float32 weights, optimizer state and small files.
 
-    With adapters, only the small files are counted: the adapters do not exist yet, and are small.
+    With adapters, only the small files are counted: the adapters are small, and are added later.
     """
     if config.lora_r:
         return _NOTES_BYTES
@@ -73,10 +73,10 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
 def resume_optimizer(
     optimizer: torch.optim.Optimizer, state: Mapping[str, Any], *, kind: OptimizerKind
 ) -> str | None:
-    """Load the optimizer's part of a trainer's state and return None.
+    """Load the optimizer state from a trainer's saved `state`, and return None.
 
-    If another kind of optimizer wrote it, load nothing and return a notice for the owner: one
-    kind cannot use the moments of another. The learning rate of `optimizer` stays as it is.
+    If the saved optimizer is not of this `kind`, load nothing and return a notice for the owner:
+    one kind cannot use the moments of another. The learning rate of `optimizer` stays as it is.
     """
     saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
@@ -92,7 +92,7 @@ def resume_optimizer(
 
 
 def _guess_kind(state: Mapping[str, Any]) -> str:
-    """Return the kind of optimizer of an older checkpoint, which does not name it."""
+    """Return the kind of optimizer that saved this state, for checkpoints that do not name it."""
     is_torch = all("exp_avg" in values for values in state["state"].values())
     return "adamw" if is_torch else "adamw_8bit"
 
@@ -122,7 +122,7 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
 
 
 def _state_bytes(config: TrainConfig) -> int:
-    """Return the bytes of optimizer state for each trained weight (one number of a parameter)."""
+    """Return the bytes of optimizer state for each trained weight; a weight is one number."""
     return 2 if config.optimizer == "adamw_8bit" else 8
 
 
@@ -255,11 +255,12 @@ def _widen(numbers: Tensor, scratch: Tensor) -> Tensor:
 
 @contextmanager
 def dropping_partial_states(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """If the step in the block fails, drop all optimizer states that it allocated.
+    """If the optimizer step in the block fails, drop all optimizer states that it allocated.
 
-    Handles RuntimeError and MemoryError, as when memory runs out; the error propagates. Dropping is
-    correct only if all states are allocated before the first parameter changes, as in torch's AdamW
-    and `HalvesAdamW`. bitsandbytes' AdamW does so only with the hook `_allocate_states`.
+    The step fails if it raises RuntimeError or MemoryError, as when memory runs out. The error
+    propagates. Dropping is correct only if all states are allocated before the first parameter
+    changes. torch's AdamW and `HalvesAdamW` do this, and bitsandbytes' AdamW does it with the hook
+    `_allocate_states`.
     """
     existing = {parameter for parameter, state in optimizer.state.items() if state}
     try:

@@ -21,7 +21,7 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 @dataclass(frozen=True)
 class RolloutMaker:
-    """The generation of a node's own rollouts, from drawing the questions to the rewards."""
+    """Makes a node's own rollouts: draws the questions, and generates and scores the answers."""
 
     policy: Policy
     verifier: Verifier
@@ -108,6 +108,6 @@ class RolloutMaker:
 def prefer_informative(
     groups: Sequence[TrainingGroup], *, count: int, rng: random.Random
 ) -> list[TrainingGroup]:
-    """Draw up to `count` groups uniformly: informative ones, then others if these are too few."""
+    """Draw up to `count` groups: first informative ones, then others, each kind uniformly."""
     shuffled = rng.sample(groups, len(groups))
     return sorted(shuffled, key=lambda group: not group.informative)[:count]

@@ -6,7 +6,7 @@ material has no list of phrases, so this lexicon is the project's own: phrases t
 reasoning, in English and Chinese. A pattern counts once for each completion, however often it
 occurs.
 
-A match does not prove reflection: the lexicon finds phrases, not whether the check was made.
+A match does not prove reflection: a model may write "let me check" and check nothing.
 """
 
 import re
@@ -63,6 +63,6 @@ def find_patterns(text: str) -> set[Reflection]:
 
 
 def reflection_shares(texts: Sequence[str]) -> dict[Reflection, float]:
-    """Return the share of completions with each pattern; `texts` must not be empty."""
+    """Return for each pattern the share of completions with it. Needs at least one text."""
     found = [find_patterns(text) for text in texts]
     return {name: fmean(name in patterns for patterns in found) for name in LEXICON}

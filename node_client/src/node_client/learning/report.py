@@ -35,18 +35,20 @@ class StepReport:
     - `external_dropped`: the number of dropped candidates by reason (`external.checking`).
     - `loss`, `grad_norm`, `clip_ratio`, `kl`: as in `UpdateReport`.
     - `clipped_ratio`: the share of own completions that reached the length limit, as in trl.
-    - `completion_length`: a mean in tokens; `completion_tokens`: a sum; `texts`: the own
-      completions; `reflection`: the share of them with each pattern of `learning.reflection`.
+    - `completion_length`, `completion_tokens`: the mean and the sum of own completions' tokens.
+    - `texts`: the own completions; `reflection`: for each pattern of `learning.reflection`, the
+      share of own completions with it.
     - `training_set_reward`: the mean over the training set with its external rollouts (T^n in SAPO,
-      arXiv 2509.08721). External rollouts are chosen for having right answers, so it does not show
-      how good this node's policy is. `training_set_informative`: the informative share of the set.
-    - `curriculum`: the number of the stage, and for each dataset by how many rungs (difficulty
-      levels) it is above the season's, negative if below.
+      arXiv 2509.08721). It does not show how good this node's policy is, because external rollouts
+      are chosen for having right answers.
+    - `training_set_informative`: the share of informative rollouts in the training set.
+    - `curriculum`: with stages, the number of the present stage; with a ladder, for each dataset
+      the node's rung (difficulty level) minus the season's rung.
     - `mix`: I, J and the values from which the automatic mix chooses them; empty for a fixed mix.
     - `seconds`: the time of each part: generate, score, swarm (share and request), judge (check
-      others' rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
-    - `held_out`: the score of the evaluation after this step, None if none was due or it was not
-      completed; `held_out_before`, in the first step only: the score before any training.
+      external rollouts), forward, backward, optimizer, and evaluate if an evaluation was due.
+    - `held_out`: the score of the evaluation after this step; None without a complete evaluation.
+    - `held_out_before`: the score before any training; only in the first step.
     - `used`: names of the external rollouts in the training set; empty if the loss or the gradient
       of the update's last optimizer step was not finite.
     - `notice`: what the owner should know about the step.
@@ -83,7 +85,7 @@ class StepReport:
 
 @dataclass
 class TrainingTotals:
-    """Numbers of rollouts used and, by reason, dropped since the node joined the season."""
+    """A node's totals in a season: the rollouts used, and the dropped candidates by reason."""
 
     local_used: int = 0
     external_used: int = 0

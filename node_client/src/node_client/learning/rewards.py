@@ -1,9 +1,8 @@
-"""How a node computes the rewards of completions: its reward model, rho in SAPO (arXiv 2509.08721,
-section 3).
+"""The reward models, which compute the rewards of completions.
 
-Each node rewards its whole training set itself, external rollouts too; rewards that other nodes
-computed are never used. The setting `reward` names a model, or a custom class as
-`package.module:Class`.
+A reward model is rho in SAPO (arXiv 2509.08721, section 3). Each node computes the rewards of its
+whole training set itself, also of external rollouts, and never uses those that other nodes
+computed. The setting `reward` names a model, or a custom class as `package.module:Class`.
 """
 
 import re
@@ -59,8 +58,8 @@ class PartialReward(Reward):
 class FormatReward(Reward):
     """1 for solved, 0.1 for another completion in the right format, else 0.
 
-    The right format is text that ends with a single pair of answer tags around a text that is not
-    empty, without any other `<`; white space may follow.
+    A completion has the right format if it ends with `<answer>`, a text that is not empty,
+    `</answer>` and optional white space, and contains no other `<`.
     """
 
     def rewards(
@@ -86,7 +85,7 @@ class GenerativeReward(Reward):
     ) -> list[float]:
         """Return the policy's confidence in each text (`confidences`).
 
-        It is 0 for an empty text, and for one that the tokenizer cannot represent.
+        The confidence is 0 for a text that is empty or that the tokenizer cannot represent.
         """
         policy = self._policy
         prompt = policy.prompt_ids(question, system_prompt=self._system_prompt)
@@ -116,11 +115,11 @@ def make_reward(name: str) -> Reward:
 
 @torch.no_grad()
 def confidences(policy: Policy, prompt: Sequence[int], completions: Rows) -> list[float]:
-    """Return, for each completion of a prompt, the probability of "yes" versus "no", in [0, 1].
+    """Return for each completion of a prompt the policy's confidence, in [0, 1], that it is right.
 
-    The policy reads the question with the answer and is asked whether the answer is right: a
-    generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names as future
-    work. All are 0.5 if the tokenizer cannot represent "yes", "no" or the prompt that asks this.
+    The policy is asked whether the completion is right. The result is p(yes) / (p(yes) + p(no)).
+    This is a generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names
+    as future work. All results are 0.5 if the tokenizer cannot represent RIGHT_PROMPT, YES or NO.
     """
     suffix_ids, yes, no = (
         policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO)

@@ -18,8 +18,8 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 class SenderLogprobs:
     """The log-probs of a completion at its sender: by token as `tokens`, and their sum as `total`.
 
-    `tokens` is None if the sender gave only the sum, or if the tokens of the two nodes are not
-    known to be the same (`external.checking.read_sender_logprobs`).
+    `tokens` is None if the sender gave only the sum, or if this node cannot be sure that it splits
+    the text into the sender's tokens (`external.checking.read_sender_logprobs`).
     """
 
     total: float
@@ -30,9 +30,10 @@ class SenderLogprobs:
 class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
-    `truncated` marks the completions that reached the length limit; `dataset` is the question's. Of
-    an external group, `source` names the rollout, `age_s` is its time in the pool, and
-    `sender_logprobs` has an entry for each completion, None if the sender gave no log-probs.
+    `truncated` marks the completions that reached the length limit; `dataset` is the dataset of the
+    question. Three fields are set only in an external group: `source` names the rollout, `age_s` is
+    its time in the pool, and `sender_logprobs` has an entry for each completion, which is None if
+    the sender gave no log-probs.
     """
 
     prompt: list[int]
@@ -62,7 +63,7 @@ class LocalRollout:
 
     @property
     def is_informative_for_all(self) -> bool:
-        """Whether there are right and wrong answers, and all could be scored.
+        """Whether the rollout has right and wrong answers, and the verifier could score all.
 
         Such a rollout is informative under any reward that prefers right answers, and other nodes
         can check it.
@@ -110,10 +111,10 @@ def assemble_training_set(
     size: int,
     rng: random.Random,
 ) -> TrainingSet:
-    """Take all external groups, and draw own ones uniformly until there are `size` (I + J).
+    """Take all external groups, and add own groups, drawn uniformly, up to `size` groups (I + J).
 
-    Own groups are drawn whether or not they are informative. Spare own ones replace missing
-    external ones, so the set is smaller than `size` only if there are too few own groups.
+    Own groups are drawn whether or not they are informative. Spare own groups replace missing
+    external groups, so the set is smaller than `size` only if there are too few own groups.
     """
     others = rng.sample(external, len(external))
     mine = rng.sample(own, min(size - len(others), len(own)))

@@ -1,10 +1,11 @@
 """The processes of one node, such as one for each GPU of a machine, that train one policy.
 
-`accelerate launch` or `torchrun` starts them. Each holds the whole policy and its optimizer. The
-leader, rank 0, is the node: only the leader has the connection, the tasks and the state folder. The
-followers carry out its messages (`learning.team_messages`). Every process generates a share of the
-completions and computes a share of the gradients. The gradients are added up, and equal
-optimizers keep the copies equal (data parallelism, as in PyTorch's DistributedDataParallel).
+`accelerate launch` or `torchrun` starts the processes. Each has a copy of the whole policy and of
+its optimizer. The leader, rank 0, is the node: only the leader has the connection, the tasks and
+the state folder. The other processes, its followers, carry out its messages
+(`learning.team_messages`). Every process generates a share of the completions and computes a share
+of the gradients. The gradients are added up, so all copies change in the same way (data
+parallelism, as in PyTorch's DistributedDataParallel).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ class Team:
 
     @contextmanager
     def sending(self, message: object) -> Iterator[None]:
-        """Send a message to every follower, then run the block with the leader's own part of it.
+        """Send a message to every follower, then run the block, which does the leader's own part.
 
         If the block fails, `is_idle` stays false: the followers still wait for the leader's part,
         so they cannot receive another message.
@@ -57,7 +58,7 @@ class Team:
         """Send a message to every follower; only the leader may call this."""
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
-        """Return a list for each process, by rank, with its items."""
+        """Return the `items` of all processes: one list for each process, in the order of ranks."""
         return [items]
 
     def sum(self, values: Sequence[float]) -> list[float]:
@@ -101,7 +102,7 @@ class LaunchedTeam(Team):
         self.device: torch.device = state.device
 
     def send(self, message: object) -> None:
-        """Send a message to every follower, pickled: all processes run the same trusted code."""
+        """Send a message to every follower as a pickle, which is safe: all run the same code."""
         self._broadcast(message)
 
     def receive(self) -> object:
@@ -141,8 +142,7 @@ class LaunchedTeam(Team):
     ) -> None:
         """Copy the leader's trainable weights, optimizer state and loss scale to every process.
 
-        Both memory budgets, for updates and for sampling, are lowered to the smallest of all
-        processes.
+        Also lower the memory budgets for updates and for sampling to the smallest of any process.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)
@@ -188,7 +188,7 @@ def on_cpu(tree: Any) -> Any:
 
 @contextmanager
 def _explaining_losses() -> Iterator[None]:
-    """Turn torch's error about a process that ended into a NodeError with a fix for the owner."""
+    """Turn torch's error about a process that ended into a NodeError that says what to do."""
     try:
         yield
     except RuntimeError as problem:

@@ -113,8 +113,8 @@ class TeamLeader:
 def follow(team: LaunchedTeam, policy: Policy) -> None:
     """Carry out the leader's messages until it dismisses this process.
 
-    Raises NodeError when another process has ended, and MemoryExhaustedError when memory runs
-    out and repeating with smaller batches cannot help.
+    Raises NodeError when another process has ended, and MemoryExhaustedError when memory runs out
+    and smaller batches cannot help.
     """
     updater: Updater | None = None
     while not isinstance(message := team.receive(), Dismiss):
@@ -134,8 +134,9 @@ def generate_together(
 ) -> list[list[Generated]]:
     """Generate this process's share, and return all processes' answers in the questions' order.
 
-    All processes continue with the smallest memory budget of any. All of them raise
-    MemoryExhaustedError if not even one completion fits into the memory of some process.
+    If the memory of one process runs out, all processes lower their sampling budgets to the
+    smallest of these budgets. If not even one completion fits into the memory of one process, all
+    processes raise MemoryExhaustedError.
     """
     own: list[list[Generated]] = []
     with suppress(MemoryExhaustedError):  # the budget is then 0, which `check` finds below

@@ -11,8 +11,8 @@ import torch
 def clock_of(device: torch.device) -> Callable[[], float]:
     """Return a clock that, when read, first waits until the device has finished its queued work.
 
-    Without waiting, a part of a step would only seem to take the time of queueing its work, and the
-    next part that needs a result would seem to take the rest. A CPU queues no work.
+    Without waiting, a part of a step would seem to end when its work is queued, and the work would
+    count as time of the next part that needs a result. A CPU queues no work.
     """
     if device.type == "cpu":
         return time.perf_counter
@@ -25,7 +25,7 @@ def clock_of(device: torch.device) -> Callable[[], float]:
 
 
 class StepTimer:
-    """Adds up `seconds` for each part; `clock` returns the seconds since any fixed moment."""
+    """Adds up the time of each part of a step in `seconds`; `clock` returns a time in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -6,20 +6,21 @@ without KL term and with clip-higher).
 
 Differences from the paper and its public code, and why:
 
-1. Completions keep their end-of-sequence token, also those received as text (their `finish_reason`
-   says how they ended), so that the model learns to stop. The public code loses it in decoding.
-2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
-   having right answers, so a mean over the training set would be too high for nodes that mix.
-3. A node asks for 24 candidates, or J if that is more; it drops those that are not informative and
-   takes the first J of the rest. The pool offers declared-informative rollouts first. The paper
-   draws uniformly from all rollouts of a round, in its experiment 56 from seven peers; the settings
-   `external_pool = uniform` and `external_candidates = 56` do the same.
+1. Completions keep their end-of-sequence token, so that the model learns to stop. It is added again
+   to completions received as text if their `finish_reason` is `stop`. The public code loses the
+   token in decoding.
+2. Training reward is the mean over the node's own rollouts only. External rollouts are chosen for
+   having right answers, so a mean over the whole training set would be too high.
+3. A node requests 24 candidates, or J if that is more. It drops those that are not informative, and
+   takes the first J of the rest. The pool offers declared rollouts first. The paper draws uniformly
+   from all rollouts of a round (in its experiment 56, from seven peers), as a node does with
+   `external_pool = uniform` and `external_candidates = 56`.
 4. Spare own rollouts replace missing external ones, so a swarm that offers little costs nothing
    compared with training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as in trl. Pretrained models learn
    at trl's default rate, 1e-6. The paper states 0.001; its public code used 1e-6, later 1e-5.
 6. Rewards are 1 or 0 by default. With partial credit, the division of advantages by the standard
-   deviation would give tiny differences full weight.
+   deviation would give tiny differences of rewards full weight.
 7. A rollout of another node is trained on once.
 8. Shared rollouts carry their sender's log-probs for nodes that ask for them. The paper shares text
    alone, which does not show how far the sender's policy is from the receiver's.
@@ -28,7 +29,7 @@ Differences from the paper and its public code, and why:
    they do not.
 10. Unless the season or the node sets `batch`, a node answers I + J questions in a step, so that
    nodes with the same I + J generate equally many rollouts. The paper's nodes answer I questions.
-11. Every node has its own stream over the tasks of one shared season, not a data set.
+11. A node draws its own questions from the tasks of the shared season; it has no data set.
 12. A rollout has its task's spec, from which the receiver generates the question and the answer.
 13. Rollouts stay in the relay's pool for a while, so a drawn rollout may be several steps old. In
    the paper nodes send rollouts to each other, and draw from the rollouts of the same round.
@@ -79,8 +80,8 @@ class RolloutExchange(Protocol):
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Publish own rollouts.
 
-        `informative` has the ids of those that the node declares to have both right and wrong
-        completions.
+        `informative` has the ids of the rollouts that the node declares to have both right and
+        wrong completions.
         """
 
     def fetch(self, count: int) -> Sequence[ExternalRollout]:
@@ -165,11 +166,11 @@ class Trainer:
 
     @property
     def evaluation_due(self) -> bool:
-        """Whether to evaluate on the held-out questions: before the first step, and then after each
-        `eval_every` steps; never if `eval_tasks` is 0.
+        """Whether to evaluate the policy on the held-out questions before the next step.
 
-        It is also true if a run is resumed at such a step, although its evaluation may have been
-        made before the run stopped.
+        It is true before the first step and after each `eval_every` steps, but never if
+        `eval_tasks` is 0. It is true again if a run is resumed at such a step, although the
+        evaluation may have been made before the run stopped.
         """
         return self.config.eval_tasks > 0 and self.steps_done % self.config.eval_every == 0
 
@@ -311,8 +312,8 @@ class Trainer:
     ) -> None:
         """Adapt the next questions, the mix and the sampling strategies; add to the totals.
 
-        `shared` are the own rollouts whose tasks belong to the season: the mix compares external
-        rollouts with these.
+        `shared` are the own rollouts whose tasks belong to the season. The mix compares
+        external rollouts only with `shared`.
         """
         own = [rollout.group for rollout in local]
         self._questions.update(local, judge_round=self.judge_round)

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, arXiv 2106.09685) by peft: small weights beside a model's own."""
+"""Low-rank adapters (LoRA, arXiv 2106.09685): small weights that peft adds to a model's layers."""
 
 import json
 import warnings
@@ -24,9 +24,9 @@ def add_adapters(
 ) -> None:
     """Add new adapters to the layers named in `target_modules`, and freeze all other weights.
 
-    Without names, all linear layers except the output layer get adapters. New adapters do not
-    change the output, and are the same in every run. Raises SettingsError when peft is not
-    installed, or the model has none of these layers.
+    If `target_modules` is empty, all linear layers except the output layer get adapters. New
+    adapters do not change the model's output, and are the same in every run. Raises SettingsError
+    if peft is not installed, or the model has none of the named layers.
     """
     try:
         from peft import LoraConfig
@@ -82,7 +82,8 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
 def load_adapters(model: PreTrainedModel, folder: Path) -> None:
     """Load a folder's adapters into the adapters that the model already has.
 
-    Raises CheckpointError if the saved adapters have other shapes or layers than the model's.
+    Raises CheckpointError if the saved adapters have other shapes or layers than those of the
+    model.
     """
     from peft import set_peft_model_state_dict
 
@@ -116,7 +117,7 @@ def base_model_of(folder: Path) -> str:
 def merge_into(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """Return the model with a folder's adapters merged into its weights.
 
-    Raises SettingsError without peft.
+    Raises SettingsError if peft is not installed.
     """
     try:
         from peft import PeftModel

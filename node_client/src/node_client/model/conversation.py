@@ -1,4 +1,4 @@
-"""A conversation with a model, which sees as many of the earlier messages as fit."""
+"""A conversation with a model, which sees as many earlier messages as its context can hold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Conversation:
 
     @classmethod
     def load(cls, name_or_path: str, *, device: str, settings: ChatSettings) -> Self:
-        """Load a model and start a conversation with it. Raises what `load_pretrained` does."""
+        """Load a model and start a conversation with it. Raises the errors of `load_pretrained`."""
         model, tokenizer = load_pretrained(name_or_path, device=device)
         return cls(model=model, tokenizer=tokenizer, settings=settings)
 
@@ -77,7 +77,8 @@ class Conversation:
     def _prompt(self) -> torch.Tensor:
         """Return the tokens (1, T) of the conversation as a prompt.
 
-        If it is too long for the model, the oldest questions and their answers are forgotten.
+        If the prompt is too long for the model, the oldest questions and their answers are
+        forgotten.
         """
         limit = getattr(self._model.config, "max_position_embeddings", None)
         while True:

@@ -1,8 +1,8 @@
 """Decoding for the Llama family (Llama, Mistral, Qwen2, Qwen3) with few operations per token.
 
-transformers spends more time between the matrix products of a small model than in them. This
-decoder runs the same layers on the model's own weights with a preallocated cache. `can_decode`
-compares it with the model before it is used.
+With a small model, transformers spends more time between matrix products than in them. This decoder
+runs the same layers on the model's own weights with a preallocated cache. `can_decode` compares the
+decoder with the model before the decoder is used.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Decoder:
         """Begin a batch: copy each prompt's cache to `copies` rows with space for `steps` tokens.
 
         `prefilled` is the model's cache after G prompts, padded to P tokens; `attention` (G, P) is
-        1 on their tokens and 0 on the padding.
+        1 on the prompts' tokens and 0 on the padding.
         """
         rows, self._width = len(attention) * copies, attention.shape[1]
         self._used = self._width
@@ -211,7 +211,7 @@ def _gather(layer: Any, dtype: torch.dtype, *, join: bool) -> Layer:
 
 
 def _project_with(parts: Sequence[nn.Linear], dtype: torch.dtype, *, join: bool) -> Projection:
-    """Return the layers' weights and biases in `dtype`; with `join`, as one concatenated pair."""
+    """Return weight and bias of each of `parts` in `dtype`; if `join`, as one concatenated pair."""
     pairs = [
         (part.weight.to(dtype), None if part.bias is None else part.bias.to(dtype))
         for part in parts

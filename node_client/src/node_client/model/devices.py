@@ -30,8 +30,8 @@ def choose_autocast(
 ) -> torch.dtype | None:
     """Return the type for autocast to multiply in, or None for the weights' own type.
 
-    `auto` is bfloat16 where the hardware multiplies in it and the model is large enough to gain.
-    The result is the same in each run on a machine.
+    `auto` is bfloat16 if the hardware multiplies in bfloat16 and the model is so large that this
+    saves time. The result is the same in each run on a machine.
     """
     if precision == "auto":
         fast = parameters >= MIN_CAST_PARAMETERS and _has_fast_bf16(device)

@@ -5,9 +5,9 @@ rounded weights are stored, each with a remainder, and the two together are exac
 number: nothing is cast, and nothing is stored twice. apex and Megatron-LM call this
 `store_param_remainders`.
 
-This applies to what autocast multiplies in bfloat16 anyway: linear layers, and the input embedding,
-which often shares the head's weights. The embedding returns its rows in float32, so that the
-residual stream is not rounded.
+The weights that are stored in halves are those of linear layers, which autocast multiplies in
+bfloat16 anyway, and of the input embedding, which often shares the head's weights. The embedding
+returns its rows in float32, so that the residual stream is not rounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,7 @@ def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
 
     The three tensors have the same shape; `full` must be contiguous and is overwritten. A float32
     number is rounded to the nearest bfloat16 number, or away from zero if it lies halfway between
-    two. As integers, the bits of a float32 number are those of its bfloat16 number times 2**16,
-    plus its remainder.
+    two. If the bits of each number are read as an integer, full = half * 2**16 + remainder.
     """
     bits = full.view(torch.int32)
     remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
@@ -39,7 +38,7 @@ def split(full: Tensor, *, half: Tensor, remainder: Tensor) -> None:
 
 
 def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
-    """Write the float32 numbers of both halves into `out` and return it: undoes `split`."""
+    """Undo `split`: write the float32 numbers into `out`, and return `out`."""
     bits = out.view(torch.int32)
     bits.copy_(half.view(torch.int16)).bitwise_left_shift_(16).add_(remainder)
     return out
@@ -118,7 +117,7 @@ class WideEmbedding(nn.Embedding):
         return cast(Tensor, rows)
 
     def _add_pending(self, gradient: Tensor) -> None:
-        """Add the embedding's own gradient to `gradient`, which is the head's, in place.
+        """Add, in place, the embedding's own gradient to `gradient`, the gradient of the head.
 
         torch calls this before it accumulates `gradient` into the weights' gradient.
         """

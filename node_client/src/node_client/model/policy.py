@@ -57,7 +57,7 @@ class Policy:
     def load(
         cls, name_or_path: str, *, device: str = "auto", on_progress: OnProgress = ignore_progress
     ) -> "Policy":
-        """Load a model as `load_pretrained` does, and raise what it raises."""
+        """Load a model as `load_pretrained` does; raises the same errors."""
         model, tokenizer = load_pretrained(name_or_path, device=device, on_progress=on_progress)
         return cls(
             model=model,
@@ -78,10 +78,11 @@ class Policy:
         )
 
     def add_adapters(self, *, rank: int, alpha: int, target_modules: Sequence[str]) -> None:
-        """Train only adapters (LoRA) from now on. Does nothing if the model has adapters.
+        """Train only adapters (LoRA) from now on. Does nothing if the model already has adapters.
 
-        They are added to the `target_modules`, or to all linear layers if that is empty. Raises
-        SettingsError without peft, or if the model has none of these layers.
+        `target_modules` names the layers to adapt; if empty, all linear layers except the output
+        layer. Raises SettingsError if peft is not installed, or if the model has none of the named
+        layers.
         """
         if not has_adapters(self._model):
             add_adapters(self._model, rank=rank, alpha=alpha, target_modules=target_modules)
@@ -176,8 +177,8 @@ class Policy:
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
 
-        A prompt that several rows have is computed once if the model allows it (`shares_prompts`).
-        Log-probs on padding are 0.
+        If `shares_prompts` is true, a prompt that several rows share runs only once. Log-probs on
+        padding are 0.
         """
         mode = self._logprobs_mode
         batch = make_scoring_batch(
@@ -194,7 +195,7 @@ class Policy:
     def keep_reference(self) -> None:
         """Keep the present model for `reference_logprobs`; later calls do nothing.
 
-        The reference is a copy. With adapters it is the model without them, and no copy is needed.
+        The reference is a copy; for a model with adapters, it is the model without adapters.
         """
         if self._reference is None and not has_adapters(self._model):
             model = deepcopy(self._model).requires_grad_(False)
@@ -283,9 +284,10 @@ class Policy:
 
     @contextmanager
     def _checkpointing(self) -> Iterator[None]:
-        """Put the layers that checkpoint activations into training mode while the block runs.
+        """Put the checkpointed layers into training mode while the block runs.
 
-        Only in this mode do they recompute activations. Afterwards they are in evaluation mode.
+        Layers recompute activations only in training mode. After the block they are in evaluation
+        mode.
         """
         for layer in self._checkpointed:
             layer.training = True

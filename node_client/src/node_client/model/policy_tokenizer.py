@@ -43,9 +43,9 @@ class PolicyTokenizer:
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of `text`, a completion of any node, with EOS if it ended with `stop`.
 
-        None when this tokenizer cannot represent the text: decoding its tokens does not give the
-        same text, or some of them are special tokens, which the text of another node must not be
-        able to insert. Also None when the result would be empty.
+        Returns None when decoding the tokens does not give `text`, or when some tokens are special
+        tokens, which the text of another node must not be able to insert. Also returns None when
+        the result would be empty.
         """
         ids = self.encode(text)
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
@@ -93,7 +93,7 @@ def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Return the ids of all tokens that end a completion: the tokenizer's EOS and the model's."""
+    """Return the ids of all tokens with which the tokenizer or the model ends a completion."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     more = [configured] if isinstance(configured, int) else configured or []
     return {tokenizer.eos_token_id, *more}

@@ -58,10 +58,10 @@ def sample_in_batches(
 ) -> list[list[AnswerT]]:
     """Return each prompt's answers, in the order of the prompts.
 
-    `sample` is called for each batch. Its arguments are the prompts and a copy of `sampling` whose
-    `completions` may be smaller; it returns the answers to each prompt. When memory runs out,
-    `budget` is lowered and batches are halved, down to one completion at a time. Raises
-    MemoryExhaustedError if not even one fits.
+    `sample` is called with the prompts of each batch and a copy of `sampling`, whose `completions`
+    may be smaller; it returns the answers to each prompt. When memory runs out, `budget` is lowered
+    and batches are halved, down to one completion at a time. Raises MemoryExhaustedError if not
+    even one completion fits.
     """
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
@@ -94,10 +94,10 @@ def next_batch(
     """Return the prompts of the next batch, and how many completions to sample for each.
 
     Normally the batch has as many of the first prompts as fit with all their completions, but at
-    least one prompt. `missing` is the number of completions that the first prompt still lacks. The
-    batch has only this prompt, and as many of these completions as fit, but at least 1, in two
-    cases: some of its completions have been sampled already, or memory has run out before and the
-    missing ones do not all fit.
+    least one prompt. `missing` is the number of completions that the first prompt still lacks. If
+    the first prompt has some completions already, or if memory has run out before and the missing
+    completions do not all fit, the batch has only the first prompt, with as many missing
+    completions as fit, but at least one.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))
@@ -185,7 +185,7 @@ def sample_completions(
 def _draw(
     steps: ModelSteps | Decoder, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Return tokens and log-probs (B, T), starting from the first logits (B, V)."""
+    """Return sampled tokens and log-probs (B, T); `logits` (B, V) are those of the first token."""
     max_tokens = sampling.max_new_tokens
     tokens = torch.full((len(logits), max_tokens), pad_id, device=logits.device)
     logprobs = torch.zeros(len(logits), max_tokens, device=logits.device)

@@ -1,8 +1,8 @@
-"""Log-probs of completions, each prompt run once for all completions that follow it.
+"""Log-probs of completions; each prompt runs once for all completions that follow it.
 
-A rollout's completions share their prompt, so running it once for each of them would repeat the
-same work (verl's prefix grouper shares it too). A trial shows whether a model allows this, and
-whether its head can be applied separately from its body.
+A rollout's completions share their prompt, so running the prompt once for each completion would
+repeat the same work (verl's prefix grouper avoids this too). A trial shows whether a model can
+share prompts, and whether its head can be applied separately from its body.
 """
 
 import logging
@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 class ScoringMode:
     """How log-probs are computed.
 
-    `shared_prompts`: each distinct prompt runs once, with gradient, and all its completions attend
-    to its keys and values. `separate_head`: the head runs separately from the body, only where a
-    completion's token is predicted, and in portions.
+    `shared_prompts`: each distinct prompt runs once, with gradient, and all completions that follow
+    it attend to its keys and values. `separate_head`: the head runs after the body, only where a
+    completion's token is predicted, and on a limited number of logits at once.
     """
 
     shared_prompts: bool
@@ -109,10 +109,11 @@ def score(
 
 
 def find_scoring_mode(model: PreTrainedModel, *, pad_id: int) -> ScoringMode:
-    """Return the fastest mode whose log-probs on a small batch are within _TOLERANCE of PLAIN's.
+    """Return the fastest mode that gives the same log-probs as PLAIN on a small batch.
 
-    Models with sliding windows, linear attention, capped logits and the like fail this test in some
-    modes, so no list of architectures is needed. Logs what the model does not support.
+    Differences up to _TOLERANCE are allowed. Models with sliding windows, linear attention, capped
+    logits and the like fail this test in some modes, so no list of architectures is needed. Logs
+    what the model does not support.
     """
     tokens = [place % model.config.get_text_config().vocab_size for place in range(3, 24)]
     prompts = [tokens[:7], tokens[:7], tokens[7:12], tokens[7:12]]
@@ -192,7 +193,7 @@ def _run_shared(model: PreTrainedModel, batch: ScoringBatch, mode: ScoringMode) 
 
 
 def _select_rows(cache: Cache, rows: Tensor) -> None:
-    """Keep only the rows of the cache with the indices `rows`, in this order; changes the cache.
+    """Replace the cache's rows, in place, by those with the indices `rows`, which may repeat.
 
     The cache's own `batch_select_indices` would do the same, but its backward pass sums the rows'
     gradients in the order of the threads, so a resumed run would differ. Raises TypeError for
@@ -208,9 +209,10 @@ def _select_rows(cache: Cache, rows: Tensor) -> None:
 def _run(
     model: PreTrainedModel, mode: ScoringMode, *, last: int, **inputs: Any
 ) -> tuple[Tensor, Any]:
-    """Return the model's outputs at the `last` positions or more, and its cache or None.
+    """Return the model's outputs at the last `last` positions or more, and its key-value cache.
 
-    The outputs are hidden states if `mode.separate_head` is true, else logits.
+    The outputs are hidden states if `mode.separate_head` is true, else logits. The cache may be
+    None.
     """
     if mode.separate_head:
         output = model.base_model(**inputs)

@@ -68,11 +68,11 @@ class AnswerGenerator(Protocol):
 class RoundAnswerer:
     """Answers the judge's rounds for one node.
 
-    It learns of a round at once through `handle_announcement`; because announcements may be lost,
-    it also requests the current round about every `poll_s` seconds. Every answer is written to the
-    spool, a file, before it is sent. So a client that restarts during a round submits the answers
-    in the spool and answers only the other questions; the coordinator keeps the first answer to
-    each question, so none counts twice. `record_commitment` is called with every round that the
+    It learns of a round through `handle_announcement`; because announcements may be lost, it also
+    requests the current round about every `poll_s` seconds. Every answer is written to the spool, a
+    file, before it is sent. So a client that restarts during a round submits the answers in the
+    spool and answers only the remaining questions; the coordinator keeps the first answer to each
+    question, so no question counts twice. `record_commitment` is called with every round that the
     coordinator sends (None if there is no round), `sign` signs answers before they are queued, and
     `store_receipt` is called with a round's number, the submitted answers and the coordinator's
     signed receipt.
@@ -188,8 +188,8 @@ class RoundAnswerer:
     async def _handle_round(self, current: RoundInfo | None) -> None:
         """Answer the round if it is open and not answered yet.
 
-        Otherwise, while a season is running, request the standing if the shown one is older than
-        STANDING_MAX_AGE_S, or if the round has changed and is not open.
+        Otherwise, while a season is running, request this node's standing in two cases: the shown
+        standing is older than STANDING_MAX_AGE_S, or the round has changed and is not open.
         """
         changed = current != self._view.round
         self._view.show_round(current)
@@ -217,8 +217,8 @@ class RoundAnswerer:
     async def _answer_round(self, number: int) -> None:
         """Answer all questions of a round, between two training steps.
 
-        A round that opened before this node joined is skipped. Raises RefusedError if the
-        coordinator refuses to send the questions for another reason.
+        If the node must wait for the next round (ROUND_PENDING), it skips this round. Raises
+        RefusedError if the coordinator refuses to send the questions for another reason.
         """
         self._idle.clear()
         try:
@@ -242,7 +242,8 @@ class RoundAnswerer:
     ) -> None:
         """Answer questions in batches until the round ends; queue the answers after each batch.
 
-        If the node is stopped and starts again before the round ends, it answers the rest then.
+        If the node is stopped and starts again before the round ends, it then answers the remaining
+        questions.
         """
         number = offered.round.number
         deadline = monotonic() + _seconds_left(offered)
@@ -261,7 +262,7 @@ class RoundAnswerer:
                 self.outbox.put(pending)
 
     def _extension_s(self, offered: QuestionsOffered) -> float:
-        """Return the seconds by which an outage has moved the deadline since the offer."""
+        """Return the seconds by which an outage moved the deadline after `offered` was sent."""
         announced = self._announced
         if announced is None or announced.number != offered.round.number:
             return 0.0

@@ -25,8 +25,8 @@ class TimedScore:
 class Evaluator:
     """Asks a trainer's held-out questions when they are due.
 
-    Other work can use the model between two batches, so a judge round or a stop waits for at most
-    one batch.
+    Between two batches of questions, other work can use the model, so a judge round or a stop waits
+    for at most one batch.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Evaluator:
 
         After step 1 the report also has the score from `prepare`, if there is one. If the node is
         stopped during the questions, the report has no new score. If the answers cannot be scored,
-        it has a notice instead, because the step itself succeeded.
+        the report has a notice; no error is raised, because the step succeeded.
         """
         before, self._before = self._before, None
         after, failure = None, None

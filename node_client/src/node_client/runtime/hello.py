@@ -43,7 +43,7 @@ def check_arm(arm: Arm, *, own: Arm) -> None:
 def _describe_hardware(device: torch.device) -> Hardware:
     """Return the device's name and its memory in bytes, for the coordinator.
 
-    For a CPU or Apple GPU, the memory is the machine's.
+    For a CPU or Apple GPU, the memory is that of the machine.
     """
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class UploadRecord(msgspec.Struct, frozen=True):
-    """The file `hub.json`, about the latest upload. `at` is when it began, ISO 8601 in UTC."""
+    """The latest successful upload, in the file `hub.json`; it began at `at` (ISO 8601, UTC)."""
 
     repository: str
     step: int
@@ -47,8 +47,8 @@ class UploadRecord(msgspec.Struct, frozen=True):
 def is_better(merit: Merit, last: UploadRecord | None) -> bool:
     """Return whether a model with this merit is better than the one in the latest upload, `last`.
 
-    True if there was no upload (None), or if its model has a merit of another season. False if both
-    merits are of the same season and different kinds (judge and held-out score), because these
+    True if `last` is None (no upload yet) or has a merit of another season. False if both merits
+    are of the same season and different kinds (judge and held-out score), because different kinds
     cannot be compared.
     """
     if last is None or last.merit.season != merit.season:
@@ -84,7 +84,7 @@ def upload_to_hub(
 ) -> None:
     """Upload a folder to the Hugging Face Hub in one commit; create the repository if needed.
 
-    It uses the account of `hf auth login` or HF_TOKEN. A new repository is private if `private` is
+    Uses the account of `hf auth login` or HF_TOKEN. A new repository is private if `private` is
     true or its organization's default is private. Raises OSError, ValueError or RuntimeError when
     the upload fails.
     """
@@ -224,7 +224,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
-    """Return the origin of this run's model, as `view` shows it now, for the model card."""
+    """Return where this run's model comes from, for the model card; `view` has the current data."""
     standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
         judged = msgspec.convert(standing, JudgeScore, from_attributes=True)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Writes the run record from events. The caller must hold the state folder's lock."""
+    """Updates the run record after each event. The caller must hold the state folder's lock."""
 
     def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._state = state

@@ -26,7 +26,10 @@ class MetricSink(Protocol):
     """A receiver of metrics: the metrics file, or a tracker. Its methods must not raise errors."""
 
     def begin(self, *, step: int) -> None:
-        """Prepare to log the steps after `step`, some of which an earlier run may have logged."""
+        """Prepare to log the steps after `step`.
+
+        A resumed run may repeat steps that are logged already.
+        """
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Record the figures of one step."""
@@ -48,10 +51,10 @@ def open_metrics(settings: Settings) -> list[MetricSink]:
 def figures_of(report: StepReport) -> dict[str, float | str]:
     """Return the numbers and texts of a step's report by name.
 
-    The name is the field's, or trl's if TRL_NAMES has one. If the field is a mapping or a held-out
-    score, each of its entries is named `field/key`. Other fields, such as lists, are left out, and
-    so is `step`, which every sink gets as an argument. Two metrics of trl, `frac_reward_zero_std`
-    and `step_time`, are added.
+    The name is the field's name, or trl's name if TRL_NAMES has one. If the field is a mapping or a
+    held-out score, each of its entries is named `field/key`. Other fields, such as lists, are left
+    out, and so is `step`, which every sink gets as an argument. Two metrics of trl,
+    `frac_reward_zero_std` and `step_time`, are added.
     """
     figures: dict[str, float | str] = {}
     for name in (field.name for field in fields(report) if field.name != "step"):

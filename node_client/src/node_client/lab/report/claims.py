@@ -102,7 +102,7 @@ def _figures(comparison: ArmComparison, *, of: int) -> str:
 
 
 def unlike_the_paper(results: ExperimentResults) -> list[str]:
-    """Return a sentence for each difference between the experiment's set-up and the paper's."""
+    """Return sentences about how the set-up differs from that of the SAPO paper's experiment."""
     sentences = [
         *_unlike_in_size(results),
         f"{format_seeds(len(results.paired))}, in place of one run of each arm.",

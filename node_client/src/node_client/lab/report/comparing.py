@@ -148,12 +148,12 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 
 
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
-    """Return how many of an arm's runs reach the baseline's final held-out level, and when.
+    """Return how many of an arm's runs reach the baseline's final held-out score, and when.
 
-    Each run is compared with the baseline's run with the same seed. A run reaches the level in the
-    first round from which its own level stays equal or higher to the end. Returns None with fewer
-    than HELD_OUT_WINDOW evaluations, or if the baseline's final level is 0 with any seed, because
-    every run has a level of at least 0 from the start.
+    Scores are those of `held_out_level`. A run reaches the final score of the baseline's run with
+    the same seed in the first round from which its own score stays equal or higher to the end.
+    Returns None with fewer than HELD_OUT_WINDOW evaluations, or if the baseline's final score is 0
+    with any seed, because every score is at least 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

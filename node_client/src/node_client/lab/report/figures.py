@@ -1,7 +1,7 @@
 """The figures of a report, as Plotly's data and layout, each with a table of the same data.
 
-Traces have no colours. Their `meta.ink` names a colour of the page's theme, so that a figure can
-follow a change of the theme. Arms also differ by dash and symbol.
+The trace of an arm has no colours. Its `meta.ink` names a colour of the page's theme, so that a
+figure can follow a change of the theme. Arms also differ by dash and symbol.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class PlotlyFigure(Struct, frozen=True):
 
 
 def plot_all(report: Report) -> list[PlotlyFigure]:
-    """Return the figures of curves over rounds, then two in which each arm is one point."""
+    """Return the figures of curves over rounds, then two figures in which each arm is one point."""
     return [*_plot_curves(report), _plot_mechanism(report), _plot_cost(report)]
 
 
@@ -105,9 +105,10 @@ def _plot_lines(
 
 
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
-    """Return the figure of an arm's own reward minus the baseline's, with the band of chance.
+    """Return the figure of an arm's difference from the baseline in own reward.
 
-    The difference is significant in the rounds in which it is outside the band (`OnsetReport`).
+    The difference is significant in the rounds in which it is outside the band of chance, which the
+    figure shows too (`OnsetReport`).
     """
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
@@ -180,7 +181,7 @@ def _plot_mechanism(report: Report) -> PlotlyFigure:
 
 
 def _plot_cost(report: Report) -> PlotlyFigure:
-    """Return the figure of the arms' bytes exchanged against tokens, coloured by own reward."""
+    """Return the figure of bytes against tokens: one point for each arm, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
         "type": "scatter",
@@ -263,9 +264,9 @@ def _at(curve: Curve, number: int) -> str:
 
 
 def _plot_line(curve: Curve, number: int, name: str) -> Trace:
-    """Return the line of an arm. `number` is the index of the arm in the report.
+    """Return the line of an arm.
 
-    It determines the colour, dash and symbol of the arm.
+    `number`, the index of the arm in the report, determines the colour, dash and symbol.
     """
     is_marked = len(curve.rounds) <= MAX_MARKED_POINTS
     return {

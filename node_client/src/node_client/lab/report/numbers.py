@@ -34,7 +34,7 @@ def format_p_is(p: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with up to three significant digits, whole from 1,000 on; a dash for None."""
+    """Return a number with at most 3 significant digits, an integer from 1,000 on; – for None."""
     if value is None:
         return NONE
     if value < 0:

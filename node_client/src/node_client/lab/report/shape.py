@@ -18,7 +18,7 @@ Outcome = Literal[
 
 
 class Estimate(Struct, frozen=True):
-    """A mean over the paired seeds, with its 95 % interval if there are enough seeds."""
+    """A mean over the seeds in `Report.seeds`, with its 95 % interval if there are enough seeds."""
 
     value: float
     low: float | None = None
@@ -30,7 +30,8 @@ class SeedOutcome(Struct, frozen=True):
 
     Means over nodes of rewards summed over rounds:
 
-    - `own`: the reward of own rollouts; `training_set`: that of training sets (the paper's T^n).
+    - `own`: the reward of own rollouts.
+    - `training_set`: the reward of training sets (T^n in the SAPO paper).
 
     Values of the mean held-out curve of all nodes, defined in `lab.outcomes.HeldOut`. They are None
     if the run has fewer than two evaluations:
@@ -55,11 +56,11 @@ class SeedOutcome(Struct, frozen=True):
     Other values:
 
     - `take_off`: the first round from which the mean own reward stays above `Report.take_off_at`
-      (`lab.outcomes.take_off`), or None.
+      (`lab.outcomes.take_off`); None if there is no such round.
     - `spread`, `held_out_spread`: the standard deviations over nodes of the cumulative own reward
       and of the final held-out score; `held_out_spread` is None if the run has fewer than two
       evaluations.
-    - `..._by_node`: lists with the value of each training node, in order; empty if there is none.
+    - `..._by_node`: lists with the value of each training node, in order; empty if not measured.
     """
 
     seed: int
@@ -124,7 +125,7 @@ class Curves(Struct, frozen=True):
 class GroupOfNodes(Struct, frozen=True):
     """A group of an arm's training nodes with the same base model and settings.
 
-    `first` and `last` are their first and last index in lists such as `SeedOutcome.own_by_node`.
+    In lists such as `SeedOutcome.own_by_node`, the group has the indices `first` to `last`.
     """
 
     name: str
@@ -137,9 +138,9 @@ class ArmReport(Struct, frozen=True):
 
     `design` is the `RunHeader.design` of the arm's runs. `nodes` is the number of nodes that train,
     `attackers` the number of nodes that do not. `seeds` has the outcomes of all finished runs of
-    the arm. The other results are means of these outcomes over the seeds of `Report.seeds`; `bytes`
-    is the mean of `sent` + `received`. Only `take_off` is a median, which is None if half of these
-    seeds or more did not take off.
+    the arm. `own` to `poisoned` are means of these outcomes over the seeds in `Report.seeds`;
+    `bytes` is the mean of `sent` + `received`. Only `take_off` is a median, which is None if half
+    of the runs with these seeds or more did not take off.
     """
 
     name: str
@@ -169,17 +170,17 @@ class ArmReport(Struct, frozen=True):
 
 
 class ArmComparison(Struct, frozen=True):
-    """An arm compared with another one in one outcome, paired by seed.
+    """An arm compared with another arm in one outcome, paired by seed.
 
-    - `group`: the name of the group of nodes that are compared, None for all.
+    - `group`: the name of the group of nodes that are compared, None for all nodes.
     - `gain`: the ratio of the two arms' means, 1.94 for +94 %; None if the other arm's mean is 0.
     - `difference`: the difference of the means.
     - `gain_low`, `gain_high`, `difference_low`, `difference_high`: the ends of the 95 % intervals;
-      None with too few seeds. Those of the gain are also None if the other arm's mean is 0 in a
-      draw of the bootstrap.
+      None with too few seeds. `gain_low` and `gain_high` are also None if the other arm's mean is 0
+      in a draw of the bootstrap.
     - `p`, `p_greater`: the two-sided and the one-sided p-value of the sign-flip test.
     - `p_adjusted`: `p` adjusted by Holm's method for all comparisons of the same outcome, including
-      those of arms without runs yet. Comparisons of groups are adjusted separately.
+      comparisons of arms without runs yet. Comparisons of groups are adjusted separately.
     - `least_p`: as in `lab.statistics.PairedTest`.
     """
 
@@ -201,10 +202,10 @@ class ArmComparison(Struct, frozen=True):
 
 
 class GainAfter(Struct, frozen=True):
-    """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
+    """The gain over the baseline in the cumulative own reward of the first `rounds` rounds.
 
-    `gain` is None if the baseline's cumulative own reward is 0. The ends of its 95 % interval are
-    None if that reward is 0 in a draw of the bootstrap, or if there are too few seeds.
+    `gain` is None if the baseline's cumulative own reward is 0. The ends of the gain's 95 %
+    interval are None if that reward is 0 in a draw of the bootstrap, or with too few seeds.
     """
 
     rounds: int
@@ -214,20 +215,20 @@ class GainAfter(Struct, frozen=True):
 
 
 class Horizons(Struct, frozen=True):
-    """An arm's gain, had the runs ended after each fifth of the rounds."""
+    """An arm's gains over the baseline after 20, 40, 60, 80 and 100 % of the rounds."""
 
     arm: str
     gains: list[GainAfter]
 
 
 class Reached(Struct, frozen=True):
-    """When an arm's runs reach, for good, the final held-out score of the baseline's runs.
+    """When an arm's runs reach the baseline's final held-out score, and stay at or above it.
 
     Each run is compared with the baseline's run with the same seed. Scores are averaged over three
-    evaluations. `runs` is the number of paired runs that reach the baseline's score. `rounds` and
-    `tokens` (generated by the training nodes until then) are medians over all paired runs. A run
-    that does not reach the score counts as later than all others, so the medians are None if half
-    of the runs or more do not reach it.
+    evaluations. `runs` is the number of paired runs that reach the baseline's score. `rounds` is
+    the median round in which a paired run reaches the score, `tokens` the median number of tokens
+    that the run's training nodes generate up to that round. A run that does not reach the score
+    counts as infinitely late, so both medians are None if half of the runs or more do not.
     """
 
     arm: str
@@ -237,13 +238,13 @@ class Reached(Struct, frozen=True):
 
 
 class OnsetReport(Struct, frozen=True):
-    """An arm's own reward minus the baseline's in each round, and where it exceeds chance.
+    """How an arm's own reward differs from the baseline's own reward, and when beyond chance.
 
-    `difference` is the mean over `seeds` pairs of runs, averaged over ten rounds. `band` is its
-    band of chance: if the arms did not differ, the whole curve of differences would stay within
-    ± `band` with a probability of at least 95 %. `first` is the first round in which the difference
-    is outside the band, and `stays` the first round from which it is outside in all rounds to the
-    end. Each is None if there is no such round.
+    `difference` (arm minus baseline) is the mean over pairs of runs, averaged over ten rounds;
+    `seeds` is the number of pairs. `band` is the band of chance: if the arms did not differ, the
+    whole curve of differences would stay within ± `band` with a probability of at least 95 %.
+    `first` is the first round in which the difference is outside the band, and `stays` the first
+    round from which it stays outside to the end. Each is None if there is no such round.
     """
 
     arm: str
@@ -281,11 +282,11 @@ class Report(Struct, frozen=True):
 
     - `design`: the experiment's `lab.runs.fingerprint`; `settings`: the text of `experiment.toml`.
     - `seeds`: the paired seeds, with which all arms that have finished runs were run. All figures
-      except `ArmReport.seeds` use only these.
+      except `ArmReport.seeds` use only these seeds.
     - `left_out`: the other seeds with finished runs; `missing`: the names of unfinished runs.
     - `headline`, `notes`: sentences that state the main result and warnings.
     - `take_off_at`: the own reward above which a run counts as taken off.
-    - `differences`: sentences about how the set-up differs from the paper's.
+    - `differences`: sentences about how the set-up differs from that of the SAPO paper.
     - `commands`: the commands that reproduce the report.
     """
 

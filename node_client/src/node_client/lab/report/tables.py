@@ -181,7 +181,7 @@ def seed_table(report: Report) -> Table:
 
 
 def paper_table(report: Report) -> Table:
-    """Return the table of the results that the paper reports."""
+    """Return the table of the results that the SAPO paper reports."""
     return Table(
         head=["arm", "total reward", "gain"],
         rows=[

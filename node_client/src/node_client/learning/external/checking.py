@@ -1,4 +1,4 @@
-"""Rollouts of other nodes: checked, scored again, and used only if they are informative.
+"""Rollouts of other nodes: checked, scored again, and by default used only if informative.
 
 Completions of other nodes are untrusted input, and so is what a sender claims about them: this node
 generates the question again from the task spec, and computes the rewards itself.
@@ -57,7 +57,7 @@ class CheckedExternals:
 
 
 class _Scored(NamedTuple):
-    """A rollout with its question, which was generated again, and a verdict per completion."""
+    """A rollout, its question as this node generated it, and a verdict for each completion."""
 
     external: ExternalRollout
     question: str
@@ -66,11 +66,11 @@ class _Scored(NamedTuple):
 
 @dataclass
 class ExternalChecker:
-    """Check of other nodes' rollouts: turns usable ones into training groups and drops the others.
+    """A checker of other nodes' rollouts, which turns the usable ones into training groups.
 
-    With `keep_uninformative`, rollouts whose rewards are all equal are kept. `seen` has the names
-    (`node/id`) of up to REMEMBERED rollouts that are dropped as duplicates if they are offered
-    again: the latest that passed `_check_origin` or were given to `remember`.
+    With `keep_uninformative`, rollouts whose rewards are all equal are usable too. `seen` has the
+    names (`node/id`) of the latest REMEMBERED rollouts that passed `_check_origin` or were given to
+    `remember`; these rollouts are dropped as duplicates if they are offered again.
     """
 
     policy: Policy
@@ -84,10 +84,11 @@ class ExternalChecker:
     _ungenerated: Counter[str] = field(default_factory=Counter, init=False)
 
     def remember(self, names: Sequence[str]) -> None:
-        """Drop the rollouts with these names (`node/id`) as duplicates from now on.
+        """Make `check` drop the rollouts with these names (`node/id`) as duplicates.
 
-        They were checked before, for example in the run that wrote a checkpoint. A name may be an
-        id alone, as in older checkpoints: then rollouts of all nodes with this id are dropped.
+        These rollouts were checked before, for example by the run that wrote a checkpoint. A name
+        may be an id alone, as in older checkpoints: then rollouts of all nodes with this id are
+        dropped.
         """
         for name in names:
             self.seen[name] = None
@@ -97,9 +98,9 @@ class ExternalChecker:
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
         """Return the first `wanted` usable groups, and why rollouts before them were dropped.
 
-        Later rollouts are not checked. A rollout that was checked is a duplicate from then on. The
-        exception is a rollout whose task spec or number of completions does not fit this season: it
-        may belong to the next season, whose rules have not arrived yet.
+        Later rollouts are not checked. A rollout that was checked is a duplicate if it is offered
+        again. The exception is a rollout whose task spec or number of completions does not fit this
+        season: it may belong to the next season, whose rules have not arrived yet.
 
         The pool offers rollouts in random order, so taking the first usable ones is a random draw.
         If this node prefers rollouts that their senders declared to have both right and wrong
@@ -126,9 +127,9 @@ class ExternalChecker:
         return reason is None
 
     def _check_origin(self, external: ExternalRollout) -> DropReason | None:
-        """Return why a rollout must be dropped by the checks that need no verifier, or None.
+        """Return why a rollout fails the checks that need no verifier, or None if it passes.
 
-        A rollout that passes is remembered, and is a duplicate from then on.
+        A rollout that passes is remembered, and is a duplicate if it is offered again.
         """
         rollout = external.rollout
         if external.node == self.node:
@@ -151,10 +152,10 @@ class ExternalChecker:
     ) -> list[tuple[ExternalRollout, str]]:
         """Generate all questions in one request; return each usable rollout with its question.
 
-        A rollout whose question cannot be generated is dropped, and the others are requested again.
-        Also dropped are rollouts of nodes that published too many such questions, and rollouts
-        whose question belongs to the judge's or the held-out part of the keyspace by its text
-        (`question_part`). If the verifier fails for another reason, the whole batch is dropped.
+        If a question cannot be generated, its rollout is dropped and the other questions are
+        requested again. Also dropped are rollouts of nodes that published too many tasks without a
+        question (`_without_ungenerated`), and rollouts whose question class (`question_part`) is
+        not the training part. If the verifier fails for another reason, the whole batch is dropped.
         Dropped rollouts are counted in `dropped`.
         """
         while batch := self._without_ungenerated(batch, dropped):
@@ -177,9 +178,10 @@ class ExternalChecker:
     def _without_ungenerated(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]
     ) -> list[ExternalRollout]:
-        """Return the batch without the rollouts of nodes with MAX_UNGENERATED or more failed tasks.
+        """Return the batch without the rollouts of nodes that sent too many bad tasks.
 
-        A failed task is one that could not be generated. Omitted rollouts are counted in `dropped`.
+        A task is bad if it could not be generated; MAX_UNGENERATED are too many. Omitted rollouts
+        are counted in `dropped`.
         """
         kept = [each for each in batch if self._ungenerated[each.node] < MAX_UNGENERATED]
         dropped["unscorable"] += len(batch) - len(kept)
@@ -260,10 +262,11 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    Log-probs by token are kept only if both nodes have the same tokenizer and there are as many as
-    this node has tokens for the text (`token_count`). Otherwise only their sum is kept. The numbers
-    of tokens can differ with the same tokenizer, because the sender's model can sample tokens that
-    the tokenizer would not choose for the text.
+    The log-probs of single tokens are kept only if both nodes have the same tokenizer and the
+    number of log-probs is `token_count`, the number of tokens that this node has for the text.
+    Otherwise only the sum of the log-probs is kept. The two numbers can differ with the same
+    tokenizer, because the sender's model can sample tokens that the tokenizer would not choose for
+    the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

@@ -7,19 +7,19 @@ compares two values:
 
 - the value of an own place: the share of this node's rollouts that are informative;
 - the value of an external place: the probability that its rollout has a higher mean reward than an
-  own informative rollout of the same dataset, minus the probability that it has a lower one. It is
-  0 for an empty place. External rollouts are informative, so they are compared with own informative
-  ones only. Among equal nodes the expected value is therefore 0, however seldom they are right:
-  a node's own rollouts are then as good as those of the others, and closer to its policy.
+  own informative rollout of the same dataset, minus the probability that it has a lower one. An
+  empty place counts as 0. External rollouts are informative, so they are compared with own
+  informative rollouts only. If all nodes are equally good, the expected value is therefore 0,
+  however seldom they are right. This is intended: a node's own rollouts are then as good as
+  external ones, and closer to its policy.
 
 Both values are moving averages. SAPO (arXiv 2509.08721) found its best mix by experiments; which
 mix is best depends on how seldom a node is right by itself, and changes while it learns.
-docs/decisions/0011-ladder-and-mix.md explains why this is not a bandit that is rewarded by the
-increase of the training reward.
+docs/decisions/0011-ladder-and-mix.md gives the reasons for these two values.
 
-At least one place stays external, so that its value is still measured. At least a quarter of the
-places stay own, if the node generates that many rollouts in a step, because nodes with SAPO's mix
-2/6 alternately learned and forgot. Pure and deterministic.
+At least one place stays external, so that the value of an external place is still measured. At
+least a quarter of the places stay own, if the node generates that many rollouts in a step, because
+SAPO's nodes with 2 own and 6 external rollouts already learned and forgot alternately.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ MARGIN = 0.1
 
 
 class RolloutMix:
-    """A fixed mix: `external` places (J) of the training set are for external rollouts.
+    """A fixed mix; `external` (J) is the number of places that are for external rollouts.
 
     The other places are for own rollouts. A subclass may change `external` from step to step.
     """
@@ -51,14 +51,14 @@ class RolloutMix:
         self.external = external
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Learn from a step's own rollouts and from the external ones in its training set.
+        """Learn from a step's own rollouts and from the external rollouts in its training set.
 
-        `comparable` are those of the `own` rollouts that have the season's difficulty, as all
-        external ones do. With a ladder, `own` also contains rollouts of other difficulties.
+        `comparable` are the own rollouts of the season's difficulty, which all external rollouts
+        have. With a ladder, `own` also contains rollouts of other difficulties.
         """
 
     def notice(self) -> str | None:
-        """Return a text for the owner if an automatic mix has no room to change, else None."""
+        """Return a text for the owner if an automatic mix cannot change, else None."""
         return None
 
     def figures(self) -> dict[str, float]:
@@ -104,12 +104,12 @@ class _Places:
             self.informative[dataset] = latest[-COMPARED:]
 
     def advantage_of(self, group: TrainingGroup) -> float:
-        """Return how an external rollout compares with own informative ones, in [-1, 1].
+        """Return how an external rollout compares with own informative rollouts, in [-1, 1].
 
         The result is the share of the latest own informative rollouts of its dataset that have a
-        lower mean reward, minus the share that have a higher one. If there are none, the node's
-        average reward in the dataset is used instead: it shows whether the node solves everything
-        or nothing. An uninformative external rollout (kept with `keep_uninformative`) gets 0.
+        lower mean reward, minus the share that have a higher one. If the dataset has none, the
+        external rollout is compared with the node's average reward in the dataset (0 if unknown).
+        An uninformative external rollout (kept with `keep_uninformative`) gets 0.
         """
         if not group.informative:
             return 0.0

@@ -2,7 +2,7 @@
 
 The settings `external_sampling` and `sharing` name them. A strategy gives each rollout a weight;
 rollouts are drawn without replacement, each with a probability in proportion to its weight among
-the remaining ones. `uniform` is SAPO's (arXiv 2509.08721, section 4). Names can be combined:
+the remaining ones. SAPO (arXiv 2509.08721, section 4) uses `uniform`. Names can be combined:
 `advantage+by-task` multiplies two weights. `package.module:Class` names a custom strategy;
 `docs/lab.md` shows how to write and test one.
 """
@@ -269,7 +269,7 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the completions with the highest reward, each as a text of its token ids.
+    """Return the completions with the highest reward, each as a string of its token ids.
 
     The list is empty if the highest reward is 0.
     """

@@ -32,9 +32,9 @@ def shareable_rollouts(
 ) -> list[Rollout]:
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Left out are rollouts with a text that the protocol refuses or that is not exactly what was
-    sampled, and rollouts with more or longer completions than the season allows, because other
-    nodes would drop them. Without `with_logprobs`, no log-probs are included.
+    Left out are rollouts with more or longer completions than the season allows, because other
+    nodes would drop them, and rollouts with a text that the protocol refuses or that decoding has
+    changed. Without `with_logprobs`, no log-probs are included.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
@@ -67,7 +67,7 @@ def _as_rollout(
     """Return a rollout in the protocol's format.
 
     Each completion has its log-probs by token, or only their sum if the rollout would otherwise be
-    too large. Without `with_logprobs` it has neither.
+    too large. Without `with_logprobs`, completions have no log-probs.
     """
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
@@ -116,9 +116,9 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
 def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
     """Return whether the protocol accepts the text and the text is exactly what was sampled.
 
-    The protocol refuses NUL, lone surrogates and texts that are too long. Invalid UTF-8 is decoded
-    to U+FFFD, which other nodes would learn to write, so a text with U+FFFD is accepted
-    only if it encodes to the sampled tokens.
+    The protocol refuses NUL, lone surrogates and texts that are too long. Sampled tokens that are
+    not valid UTF-8 are decoded to U+FFFD, which other nodes would learn to write. So a text with
+    U+FFFD is sent only if it encodes to the sampled tokens.
     """
     text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:

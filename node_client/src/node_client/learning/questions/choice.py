@@ -1,4 +1,4 @@
-"""The next training questions of a node: new ones of its stream, or old ones again."""
+"""The choice of a node's next training questions: new ones, or old ones that are asked again."""
 
 import random
 from collections.abc import Sequence
@@ -106,8 +106,9 @@ class Questions:
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`.
 
-        Its history and its parts of the curriculum are ignored if this run's settings do not use
-        them. The history is also ignored if the state is of another season (not `same_season`).
+        The saved history is ignored if this run does not use history resampling, or if the state is
+        of another season (not `same_season`). The saved state of a curriculum is ignored if this
+        run does not use that curriculum.
         """
         self._counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
@@ -131,7 +132,7 @@ class Questions:
         return StreamPosition(choice.dataset, choice.config, counter)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
-        """Generate and return the old question with this spec, or the next new one if it is None.
+        """Return the old question with this spec, or the next new question if `spec` is None.
 
         Raises RefusedError when the verifier fails; an old question is then excluded.
         """
@@ -146,10 +147,10 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return the one or two parts of the curriculum that the settings select, by their names.
+    """Return the curricula that the settings select, by name; the node uses the last one.
 
-    The last part is the node's curriculum. With `staged+ladder` this is the ladder, which lets the
-    stages (the first part) choose the dataset, and passes the outcome of each step on to them.
+    There are two only for `staged+ladder`: `staged`, then `ladder`. The ladder lets `staged` choose
+    the dataset of each question, and passes the outcome of each step on to `staged`.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

@@ -46,7 +46,7 @@ class Curriculum(ABC):
 
     @abstractmethod
     def choose(self, counter: int, *, rng: random.Random) -> TaskChoice:
-        """Return the dataset and configuration of the stream's question number `counter`."""
+        """Return the dataset and configuration of the node's new question number `counter`."""
 
     def update(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Update the curriculum with the outcome of a step. By default this does nothing."""

@@ -1,11 +1,11 @@
 """Evaluation of a policy on questions that no node of the season trains on.
 
-The set is fixed: a public key selects questions from the held-out part of the season's tasks
-(`swarm_tasks.keyspace`), the same for every node, arm and run. A policy is evaluated as by the
-judge: one answer to each question, with the season's temperature and maximum number of tokens,
-scored as macro pass@1. Alternatively several answers to each question are sampled, and the
-question's score is the share of right ones, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286).
-The random numbers depend only on the season's seed, so two evaluations differ only by the policy.
+Every node, arm and run has the same questions: a public key selects them from the held-out part of
+the keyspace (`swarm_tasks.keyspace`). By default a policy is evaluated as by the judge: one answer
+to each question, with the season's temperature and maximum number of tokens, scored as macro
+pass@1. Alternatively each question is answered several times, and its score is the share of right
+answers, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend only on
+the season's seed, so two evaluations differ only by the policy.
 """
 
 import math
@@ -48,7 +48,7 @@ class HeldOutScore:
 
 
 class HeldOutSet:
-    """A season's held-out questions: `size`, or one per dataset if that is more.
+    """A season's held-out questions; `size` is their number, but each dataset has at least one.
 
     They are drawn at the first evaluation. Each is answered once at the season's temperature, or
     `samples` times at `temperature` if `samples` is above 1.
@@ -73,8 +73,8 @@ class HeldOutSet:
     def draw(self) -> list[DrawnTask]:
         """Return the questions of all datasets, drawn in the first call.
 
-        Each dataset has its share by weight, but at least one question. Questions are not repeated
-        if that is possible. Raises RefusedError when the verifier fails.
+        Each dataset has a number of questions in proportion to its weight, but at least one.
+        Questions are not repeated if that is possible. Raises RefusedError when the verifier fails.
         """
         if not self._tasks:
             season = self.season
@@ -97,7 +97,7 @@ class HeldOutSet:
 
 
 class Evaluation:
-    """One evaluation, batch by batch; the policy must not change in between."""
+    """One evaluation, made in batches; the policy must not change between the batches."""
 
     def __init__(self, questions: HeldOutSet, policy: Policy) -> None:
         self._questions = questions
@@ -137,17 +137,17 @@ class Evaluation:
 
 
 def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
-    """Return the score; `shares` has for each dataset the share of right answers to each question.
+    """Return the score from each question's share of right answers, listed by dataset in `shares`.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
     the number of questions if every dataset has equally many. The judge uses Clopper and Pearson's
     interval, which needs a quantile of the beta distribution; from 100 questions on, the bounds of
     the two intervals differ by less than 0.01.
 
-    Answers to one question are correlated, so a question is a cluster of `samples` answers. Let r
-    be the variance of the questions' shares divided by the variance of single answers, which is
-    Kish's design effect divided by `samples`. The interval uses the effective n divided by r, with
-    r limited to [1 / samples, 1]. If the policy solves each question always or never, r is 1: more
+    Answers to one question are correlated, so each question is a cluster of `samples` answers. Let
+    r be the variance of the questions' shares divided by the variance of single answers; r times
+    `samples` is Kish's design effect. The interval uses the effective n divided by r, with r
+    limited to [1 / samples, 1]. If the policy solves each question always or never, r is 1: more
     samples add no information. If all questions are equally hard for it, r is 1 / samples.
     """
     score = fmean(map(fmean, shares.values()))

@@ -7,10 +7,10 @@ asked again in the next epoch.
 
 Differences from the paper: a season does not run out of questions, so an epoch is a fixed number of
 questions, and new ones replace the dropped ones. When a curriculum begins a new stage, as the paper
-does with its second set of data, all old questions are dropped. A ladder also drops those whose
-difficulty is not that of the present rung.
+does with its second set of data, all old questions are dropped. With a ladder, an old question is
+also dropped when its difficulty is not that of the present rung.
 
-Pure: no verifier, no model.
+This module uses neither the verifier nor the model.
 """
 
 import random
@@ -37,11 +37,11 @@ class QuestionHistory:
         self._pending: list[TaskSpec] = []
 
     def next_specs(self, count: int) -> list[TaskSpec | None]:
-        """Return the next `count` questions: the spec of an old one, or None for a new one.
+        """Return the specs of the next `count` questions, with None in place of a new question.
 
-        If fewer are left in the epoch, new questions fill the batch: the next epoch can only begin
-        when all results of this one are known. If the previous batch failed, that is, was not
-        recorded, its old questions come first, except those that `exclude` dropped.
+        If the epoch has fewer left, new questions fill the batch, because the next epoch cannot
+        begin before all results of this epoch are known. If the previous batch failed, that is, was
+        not recorded, its old questions come first, except those that `exclude` dropped.
         """
         self._places, self._pending = [*self._pending, *self._places], []
         if not self._places:
@@ -51,15 +51,15 @@ class QuestionHistory:
         return places + [None] * (count - len(places))
 
     def exclude(self, spec: TaskSpec) -> None:
-        """Drop an old question of the latest `next_specs` that made the batch fail."""
+        """Drop this old question, so that it is not asked again if the latest batch fails."""
         if spec in self._pending:
             self._pending.remove(spec)
 
     def record(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right.
 
-        If any was not, the question is asked again in the next epoch, unless earlier questions
-        already fill that epoch.
+        If any completion was wrong, the question is asked again in the next epoch, unless earlier
+        questions already fill that epoch.
         """
         self.exclude(spec)
         if not all(solved):

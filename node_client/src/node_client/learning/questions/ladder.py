@@ -109,7 +109,7 @@ class Ladder(Curriculum):
         self._mix.update(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Return whether the node no longer asks questions of this dataset and difficulty."""
+        """Return whether the question is not of the current rung of its dataset."""
         drawn = [(climb.task.dataset, climb.config) for climb in self._climbs]
         return (spec.dataset, spec.config) not in drawn
 
@@ -119,7 +119,7 @@ class Ladder(Curriculum):
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return the figures of `mix`, and for each dataset the node's rung minus the season's."""
+        """Return the figures of `mix`, and by dataset the node's rung minus the season's rung."""
         above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
         return {**self._mix.figures(), **above}
 

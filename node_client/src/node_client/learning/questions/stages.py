@@ -69,10 +69,11 @@ class Stages(Curriculum):
 
     - `plateau`: the training reward stops rising. When a ladder changes the difficulty, the search
       for a plateau starts over.
-    - `round`: the judge is at least `rounds` rounds past the first one that this node saw.
+    - `round`: the number of the judge's latest round is higher, by at least `rounds`, than the
+      first round number that this node saw.
     - `season`: the next season begins.
 
-    The first stage does not come back after its end.
+    The first stage never comes back.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -119,9 +120,10 @@ class Stages(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, of this or another season.
 
-        If `switch` is `season`, a state of another season ends the first stage. PRACTICE, the
-        season of a node that trains alone, never ends it. After PRACTICE, a season continues from
-        the state that an earlier season left, or starts from the beginning if there is none.
+        If `switch` is `season`, a change to another season ends the first stage. A node that trains
+        alone is in the season PRACTICE, which does not count as another season. A season after
+        PRACTICE continues from the state of the season before PRACTICE, or starts from the
+        beginning if there was none.
         """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:

@@ -1,14 +1,14 @@
 """Classification of datasets as mathematics or code, for the two stages of SRPO.
 
-SRPO (arXiv 2504.14286) trains on mathematics first, because its answers take longer reasoning, and
-adds code in the second stage. It has a corpus for each. reasoning-gym makes no such distinction, so
-each dataset of the allow-list (`swarm_tasks.allowlist`) is classified by how its answer is found:
+SRPO (arXiv 2504.14286) trains on mathematics first, because mathematical answers take longer
+reasoning, and adds code in the second stage. reasoning-gym does not distinguish the two, so each
+dataset of the allow-list (`swarm_tasks.allowlist`) is classified by how its answer is found:
 
-- mathematics: the answer is derived, by calculating or by reasoning from given facts. These are
-  listed here, each with its reason.
+- mathematics: the answer is derived, by calculating or by reasoning from given facts. MATHEMATICS
+  lists these datasets, each with the reason.
 - code: the answer is the result of a procedure that is executed step by step on text, a grid, a
-  graph or the state of a machine, as a program would. These are all others: ciphers, puzzles on
-  grids, searches in graphs, operations on lists, strings and matrices, simulated machines.
+  graph or the state of a machine, as a program would. All other datasets are code: ciphers, puzzles
+  on grids, searches in graphs, operations on lists, strings and matrices, simulated machines.
 """
 
 from collections.abc import Mapping

@@ -27,11 +27,14 @@ def group_advantages(
 ) -> list[list[float]]:
     """Return the advantages of all groups of a set: each reward minus the mean of its own group.
 
-    With `scale_rewards` `group` the difference is divided by the standard deviation of the group's
-    rewards (GRPO, arXiv 2402.03300), with `batch` by the standard deviation of all rewards of the
-    set (arXiv 2508.08221), both Bessel-corrected and plus STD_FLOOR, as in trl; with `none` it is
-    not divided (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two
-    completions.
+    `scale_rewards` names the number by which this difference is divided:
+
+    - `group`: the standard deviation of the group's rewards (GRPO, arXiv 2402.03300).
+    - `batch`: the standard deviation of all rewards of the set (arXiv 2508.08221).
+    - `none`: 1 (Dr. GRPO, arXiv 2503.20783).
+
+    As in trl, standard deviations are Bessel-corrected, and STD_FLOOR is added to them. Groups may
+    differ in size; each has at least two completions.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
     flat = torch.tensor([*chain(*rewards)], dtype=torch.float64)
@@ -61,8 +64,9 @@ class Objective:
 class Correction:
     """How the loss of rows from other policies is corrected; each field is (B,).
 
-    `cap` bounds a row's ratio (infinity: no bound). Apart from the KL term, a row's loss is
-    multiplied by `weight`, and if `shaped` is true, uses `shaped_probability` instead of the ratio.
+    `cap` is the upper bound of a row's ratio (infinity: no bound). The other fields do not affect
+    the KL term: `weight` is a factor of a row's loss, and `shaped` is true if `shaped_probability`
+    replaces the ratio.
     """
 
     cap: Tensor
@@ -74,7 +78,7 @@ class Correction:
 class Tokens:
     """The tokens of some rows: everything that a loss depends on.
 
-    `logprobs`, `old_logprobs` (the ratio's denominator), `mask` (1 on tokens) and
+    `logprobs`, `old_logprobs` (the ratio's denominator), `mask` (1 on tokens, 0 on padding) and
     `reference_logprobs` (for the KL term) are (B, T); `advantages` and `weights` are (B,).
     """
 
@@ -102,7 +106,7 @@ class Loss:
 
 
 class PolicyLoss(ABC):
-    """Computes the loss of rows. It has no state. The setting `policy_loss` may name a plug-in.
+    """Base class of losses, which have no state. The setting `policy_loss` may name a plug-in.
 
     The loss must be a sum over the tokens of all rows, each multiplied by its row's weight, because
     the losses of micro-batches are added up.
@@ -118,7 +122,7 @@ class ClippedLoss(PolicyLoss):
 
     With the importance ratio r and the advantage A, the loss of a token is
     -min(r A, clip(r, 1 - epsilon, 1 + epsilon_high) A). The bounds are separate (clip-higher: DAPO,
-    arXiv 2503.14476). If `delta` is not None, the first r is at most `delta`
+    arXiv 2503.14476). If `delta` is not None, the r in the first product is at most `delta`
     (INTELLECT-2, arXiv 2505.07291). The baseline is the group's mean, so no value function is
     learned (GRPO, arXiv 2402.03300).
     """
@@ -171,9 +175,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 
     A row's ratio is the geometric mean of its tokens' ratios (GSPO, arXiv 2507.18071, equation 7).
 
-    If `tokens` have a correction, its cap bounds the value of each ratio but keeps the gradient: a
-    wrong token that is far likelier here than at its sender is still unlearned, with the weight of
-    the cap, as in truncated importance sampling.
+    If `tokens` have a correction, no ratio exceeds the correction's cap, but a capped ratio still
+    has a gradient, as in truncated importance sampling. So a wrong token that is far likelier at
+    this node than at its sender is still unlearned, with the cap as its weight.
     """
     # Padding is zeroed before exp, so that it can give neither inf nor NaN.
     log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)
@@ -189,9 +193,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
 
-    It replaces the ratio in the rows that are `shaped` (`Correction`): the probability of their
-    text at its sender is taken as 1. Its gradient vanishes for p near 0, so text that the policy
-    would never write hardly changes the policy.
+    The result replaces the ratio in rows that are `shaped` (`Correction`): the probability of their
+    text at its sender is taken as 1. The gradient of the result vanishes for p near 0, so text that
+    the policy would never write hardly changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)
@@ -200,9 +204,9 @@ def shaped_probability(tokens: Tokens) -> Tensor:
 def kl_to_reference(tokens: Tokens, *, reference: Tensor) -> Tensor:
     """Return an estimate (B, T), never negative, of each token's KL divergence from a reference.
 
-    It is k3 of http://joschu.net/blog/kl-approx.html. The caller multiplies it by the ratio, which
-    makes it unbiased for samples of another policy (DeepSeek-V3.2, arXiv 2512.02556; trl's
-    default).
+    The estimator is k3 of http://joschu.net/blog/kl-approx.html. The caller multiplies the estimate
+    by the importance ratio, so that it is unbiased for samples of another policy (DeepSeek-V3.2,
+    arXiv 2512.02556; trl's default).
     """
     difference = (reference - tokens.logprobs) * tokens.mask
     return difference.exp() - difference - 1

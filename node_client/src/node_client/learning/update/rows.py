@@ -32,8 +32,8 @@ class TrainingRow:
 def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[TrainingRow]:
     """Return a row for every completion whose tokens count in the loss, weighted by `loss_type`.
 
-    With `mask_truncated_completions` the truncated completions are left out. As in trl they still
-    count in the group's mean and in the number of rows, but not in the number of tokens.
+    With `mask_truncated_completions`, truncated completions get no row. As in trl, they still count
+    for the advantages of their group and for the `rows` of `divisor`, but not for its `tokens`.
     """
     advantages = group_advantages(
         [group.rewards for group in groups], scale_rewards=config.scale_rewards
@@ -63,14 +63,15 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[T
 def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
     """Return the divisor of the loss of each token in a row of `length` tokens.
 
-    The training set has `rows` rows, and `tokens` tokens count in the loss (`make_rows`). By
-    `loss_type`, its loss is:
+    The training set has `rows` rows, and `tokens` of its tokens count in the loss (`make_rows`).
+    The setting `loss_type` determines the loss of the training set:
 
-    - `grpo`: a mean over each row's tokens, then over rows (arXiv 2402.03300).
-    - `dapo`: a mean over all tokens (arXiv 2503.14476). So is `bnpo`, which in trl is a mean over
-      the tokens of each micro-batch: here micro-batches never change a loss.
-    - `dr_grpo`: as `grpo`, but as if all rows had the maximum length, so that a token in a long row
-      does not count less than one in a short row (arXiv 2503.20783).
+    - `grpo`: the mean over each row's tokens, then the mean over rows (arXiv 2402.03300).
+    - `dapo`: the mean over all tokens (arXiv 2503.14476).
+    - `bnpo`: as `dapo`. In trl it is the mean over each micro-batch's tokens, but here
+      micro-batches never change a loss.
+    - `dr_grpo`: as `grpo`, but each row's sum over tokens is divided by the maximum length, so that
+      a token in a long row does not count less than one in a short row (arXiv 2503.20783).
     """
     if config.loss_type == "grpo":
         return rows * length
@@ -83,11 +84,11 @@ def divisor(config: TrainConfig, *, rows: int, tokens: int, length: int) -> int:
 def split_rows(
     rows: Sequence[TrainingRow], *, limit: int, shared_prompts: bool = False
 ) -> Iterator[list[TrainingRow]]:
-    """Split rows into batches of at most `limit` tokens with padding, but at least one row each.
+    """Yield batches of at most `limit` tokens, padding included; a longer row is a batch alone.
 
     The rows with the longest prompts come first. Rows with the same prompt, and rows of similar
-    length, stay together, to minimise padding and repeated prompts. With `shared_prompts` a prompt
-    counts once in each batch.
+    length, stay together, to minimise padding and repeated prompts. If `shared_prompts` is true, a
+    prompt counts once in each batch.
     """
     batch: list[TrainingRow] = []
     prompts = completion_width = 0
@@ -109,14 +110,18 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return the denominator of the ratio as log-probs (B, T), and the correction of the loss.
+    """Return log-probs (B, T), the importance ratio's denominators, and the correction of the loss.
 
-    The correction is None if no row is external. The log-probs are `before` (B, T), this node's own
-    before the update, without gradient. With importance `sender`, a row that has its sender's
-    log-probs by token uses those instead. A row that has only their sum keeps `before`, and its
-    loss is multiplied by `sequence_weight`. The ratio or the weight is then bounded, because nobody
-    can check what a sender states. For all other external rows, `shaped_probability` replaces the
-    ratio if `external_shaping` is `luffy`.
+    The correction is None if no row is external. The denominators are `before` (B, T), this node's
+    log-probs before the update, without gradient. Importance `sender` has two exceptions:
+
+    - A row with its sender's log-prob of each token has these log-probs as denominators, and its
+      ratio is bounded.
+    - If a row has only the sum of its sender's log-probs, its loss is multiplied by
+      `sequence_weight`, which is bounded.
+
+    The bounds are needed because nobody can check what a sender states. For all other external
+    rows, `shaped_probability` replaces the ratio if `external_shaping` is `luffy`.
     """
     if not any(row.external for row in rows):
         return before, None
@@ -142,13 +147,14 @@ def denominators(
 
 
 def sequence_weight(log_ratio: Tensor, *, length: int, config: TrainConfig) -> Tensor:
-    """Return the factor of a row's loss: its likelihood at this node over that at its sender.
+    """Return the factor of a row's loss: a likelihood ratio, bounded by `importance_cap`.
 
-    `log_ratio` is the logarithm of this ratio. With `sequence_importance` `truncate`, a ratio above
-    `importance_cap` becomes the cap; with `mask`, a ratio outside [1 / cap, cap] becomes 0. trl
-    does the same for completions from vLLM (`vllm_importance_sampling_mode`). With
-    `importance_sampling_level` `sequence`, the ratio is first replaced by its geometric mean over
-    the row's `length` tokens (GSPO, arXiv 2507.18071, equation 7).
+    The ratio is the completion's likelihood at this node divided by its likelihood at the sender;
+    `log_ratio` is its logarithm. If `sequence_importance` is `truncate`, a ratio above the cap
+    becomes the cap; if it is `mask`, a ratio outside [1 / cap, cap] becomes 0. trl does the same
+    for completions from vLLM (`vllm_importance_sampling_mode`). If `importance_sampling_level` is
+    `sequence`, the ratio is first replaced by its geometric mean over the row's `length` tokens
+    (GSPO, arXiv 2507.18071, equation 7).
     """
     if config.importance_sampling_level == "sequence":
         log_ratio = log_ratio / length

@@ -1,4 +1,4 @@
-"""Runs the parts of an update in all processes of a node, and repeats them if memory runs out."""
+"""Divides an update among the processes of a node, and decides on retries when memory runs out."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from node_client.model.policy import Policy
 
 
 class UpdateRunner:
-    """Runs the parts of an update. All processes must call the same methods in the same order."""
+    """Divides an update among processes, which must all call the same methods in the same order."""
 
     def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer, *, team: Team) -> None:
         self._optimizer = optimizer
@@ -46,10 +46,10 @@ class UpdateRunner:
             self._budget.shrink(error)
 
     def needs_retry(self) -> bool:
-        """Return whether memory ran out in the attempt in any process; drop the gradients if so.
+        """Return whether memory ran out during `attempt` in any process; if so, drop the gradients.
 
-        All processes continue with the smallest memory budget of any. Raises MemoryExhaustedError
-        if this budget is 0.
+        All processes continue with the smallest of their memory budgets. Raises
+        MemoryExhaustedError if this budget is 0.
         """
         self._budget.lower(self._team.minimum(self._budget.share))
         self._budget.check()

@@ -30,10 +30,10 @@ from node_client.settings.train_config import TrainConfig
 class UpdateReport:
     """The result of an update: figures of its last optimizer step.
 
-    `clip_ratio` is the share of the tokens that count in the loss whose policy gradient is zero
-    because their importance ratio was clipped. `grad_norm` is the norm of the gradients before
-    `max_grad_norm` is applied. `kl` is the mean divergence of the tokens that count in the loss
-    from the reference, 0 without a reference.
+    `grad_norm` is the norm of the gradients before `max_grad_norm` is applied. Two figures cover
+    the tokens that count in the loss: `clip_ratio` is the share of tokens with a policy gradient of
+    zero because their importance ratio was clipped, and `kl` is the mean divergence from the
+    reference model, 0 without one.
     """
 
     loss: float
@@ -54,8 +54,8 @@ class UpdateReport:
 class MicroBatch:
     """Rows that go through the model together, with their log-probs from before the update.
 
-    `old_logprobs` (B, T) are None if there is a single iteration, because the log-probs of its
-    forward pass, detached, are the same. `reference_logprobs` (B, T) are None without a KL term.
+    `old_logprobs` (B, T) are None if the update has a single iteration, which uses the log-probs of
+    its own forward pass instead. `reference_logprobs` (B, T) are None without a KL term.
     """
 
     rows: list[TrainingRow]
@@ -127,11 +127,12 @@ class Updater:
     def _make_steps(
         self, rows: Sequence[TrainingRow], *, timer: StepTimer
     ) -> tuple[list[Loss], float] | None:
-        """Make the optimizer steps; return the losses and the gradient norm of the last step.
+        """Make the optimizer steps; return losses and gradient norm of the last complete step.
 
         Return None if memory ran out before the first step was complete, so that the update can
-        start over. If memory runs out later, the remaining steps are skipped: the earlier ones have
-        changed the policy and must not be repeated. Raises MemoryExhaustedError as `update` does.
+        start over. If memory runs out later, the remaining steps are skipped: the complete steps
+        have changed the policy and must not be repeated. Raises MemoryExhaustedError as `update`
+        does.
         """
         policy, runner = self.policy, self._runner
         with runner.attempt():
@@ -168,8 +169,8 @@ class Updater:
     def prepare(self, rows: list[TrainingRow], *, timer: StepTimer) -> MicroBatch:
         """Return the rows as a micro-batch, with the log-probs that the settings need.
 
-        With several iterations, the micro-batch has the policy's log-probs before the update; with
-        a KL term, it has those of the reference model.
+        If `num_iterations` is above 1, these include the policy's log-probs before the update; with
+        a KL term, also the reference model's log-probs.
         """
         old = reference = None
         config, texts = self.config, _texts_of(rows)
@@ -241,9 +242,9 @@ class Updater:
 
         Return a notice for the owner if the optimizer starts without its saved state, else None.
 
-        Memory budgets are lowered to the saved ones if these are smaller, because batch sizes
-        affect rounding. They are not changed if they were saved with another `micro_batch_tokens`,
-        or not saved at all (older checkpoints).
+        A saved memory budget is restored if it is smaller than the present one, because batch sizes
+        affect rounding. Budgets that were saved with another `micro_batch_tokens` are ignored;
+        older checkpoints have none.
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):

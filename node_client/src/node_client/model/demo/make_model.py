@@ -1,10 +1,10 @@
 """The demo bases: tiny Qwen2 models, trained from scratch in some minutes on one CPU core.
 
-The package contains four of them in `base_models/`, as `swarm-node make-model` writes them, so that
-a demo can start at once. `tiny-rare` and `small-rare` seldom answer in the rewarded format: a node
-alone then finds little to learn from, and sharing matters (docs/lab.md). Bases that only the lab
-uses are made on demand: `thinker`, which writes worked solutions (`demo.teacher`), and bases with
-other shares of tagged answers. The same command on the same machine writes the same files: a
+The folder `base_models/` has four of them, made by `swarm-node make-model`, so that a demo can
+start at once. `tiny-rare` and `small-rare` seldom answer in the rewarded format: a node alone then
+finds little to learn from, and sharing matters (docs/lab.md). The other bases are for the lab and
+are made on demand: `thinker`, which writes worked solutions (`demo.teacher`), and bases with other
+shares of answers in answer tags. The same command on the same machine writes the same files: a
 base's tasks are always the same, and its initial weights and its batches follow from the seed.
 """
 
@@ -57,7 +57,7 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base whose warm-up includes worked solutions to sums, written as `manner` says."""
+    """A base whose warm-up includes worked solutions to sums; `manner` has their writing habits."""
 
     manner: WritingHabits  # a key of the recipe
 
@@ -100,7 +100,7 @@ def make(
 ) -> Path:
     """Make one of the `BASES` in the folder `out` and return the folder.
 
-    Does nothing if the folder already has the recipe of this base and seed (`describe_recipe`).
+    Does nothing if the folder's recipe file equals `describe_recipe` for this base and seed.
     `on_step` is called with the numbers of finished and total steps. Raises KeyError for an unknown
     name and RefusedError when the verifier fails.
     """
@@ -135,7 +135,7 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
 
 
 def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
-    """Return warm-up examples of a base: tasks of the training part with answers.
+    """Return warm-up examples of a base: answered tasks from the training part of the keyspace.
 
     The answers are right, except that the worked solutions of a `ThinkingBase` contain deliberate
     slips (`WritingHabits`), some of which lead to wrong answers. The number of examples of a

@@ -1,13 +1,13 @@
 """Right answers to the starter tasks, and worked solutions of sums, some with slips.
 
-The verifier tells whether an answer is right but not what the right answer is, so the warm-up of
-the demo bases calculates it here.
+The verifier tells whether an answer is right but not what the right answer is, so this module
+calculates the right answers for the warm-up of the demo bases.
 
 A sum is worked out from left to right by its partial sums: `12 + 30 = 42, 42 + 7 = 49`. Some steps
-go wrong. Most of these are then corrected, after a hesitation ("wait") or a check ("check again");
-the others are used as they are. A few right steps are doubted too, and a sum of three terms is
-sometimes computed again in another order. So the phrases of `learning.reflection` appear where
-they help, and a model can learn when to write them.
+are wrong. Most wrong steps are then corrected, after a hesitation ("wait") or a check ("check
+again"); the other wrong results are used in the next step. A few right steps are repeated too, and
+a sum of three terms is sometimes computed again in another order. So the phrases of
+`learning.reflection` appear where they help, and a model can learn when to write them.
 """
 
 import math
@@ -53,9 +53,9 @@ def work_out(dataset: str, question: str) -> str:
 
 @dataclass(frozen=True)
 class WritingHabits:
-    """The probability of each habit.
+    """The probability of each habit in the written solution of a sum.
 
-    - `worked`: a sum has a worked solution, not only an answer.
+    - `worked`: the solution has the steps, not only the answer.
     - `slips`: a step has a wrong result.
     - `noticed`: a wrong step is corrected at once.
     - `doubted`: a right step is repeated.

@@ -27,8 +27,8 @@ CHAT_TEMPLATE = (
 def build_tokenizer() -> Qwen2Tokenizer:
     """Return a tokenizer with a token for each byte of UTF-8, answer tag and common phrase.
 
-    It is Qwen2's without merges: transformers loads the tokenizer by the model's architecture, so
-    another kind would not survive saving and loading. Tags and phrases are ordinary tokens, so
+    It is a Qwen2 tokenizer without merges: when transformers loads a saved tokenizer, it chooses
+    the class by the model's architecture, which is Qwen2. Tags and phrases are ordinary tokens, so
     that decoding does not skip them.
     """
     alphabet = [PAD, EOS, *sorted(ByteLevel.alphabet())]

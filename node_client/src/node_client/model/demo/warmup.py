@@ -1,9 +1,9 @@
 """Supervised warm-up of a demo base: it learns to answer, but seldom in the required format.
 
-Reinforcement learning needs a policy that is sometimes right. The warm-up text imitates what a base
-model has read: the answers are right (apart from deliberate slips in worked solutions), and only a
-few are between answer tags. So the policy starts reinforcement learning with a low pass@1. It can
-gain much by learning the format, and the rest by learning the mathematics.
+Reinforcement learning needs a policy that is sometimes right. As in the text that a base model has
+read, the answers are right (apart from deliberate slips in worked solutions), but only a few are
+between answer tags. So the policy starts reinforcement learning with a low pass@1. Much of the gain
+then comes from learning the format, the rest from learning the mathematics.
 """
 
 import random

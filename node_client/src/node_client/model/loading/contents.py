@@ -37,7 +37,7 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
-    """Return the error that a model cannot be used; `fix` is by default a general remedy."""
+    """Return the error for an unusable model; without `fix`, the error gives general advice."""
     return ModelUnavailableError(
         f"The model {name} cannot be used: {reason}.",
         fix=fix
@@ -82,7 +82,7 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Raise ModelUnavailableError if a file that a sharded model's index names is missing.
+    """Raise ModelUnavailableError if a weights file listed in the folder's index is missing.
 
     The same error is raised if the index cannot be read. A folder without an index passes.
     """
@@ -99,10 +99,11 @@ def _check_shards(folder: Path, *, name: str) -> None:
 
 
 def _count_in(file: Path, *, name: str) -> int:
-    """Return the number of parameters in a safetensors file, by its header (safetensors' README).
+    """Return the number of parameters in a safetensors file, as its header says.
 
-    safetensors' own `safe_open` maps the whole file, so it fails for a model that is too large.
-    Raises ModelUnavailableError if the file is damaged or shorter than the header says.
+    The header is defined in safetensors' README. safetensors' own `safe_open` maps the whole file,
+    so it fails for a model too large for the machine. Raises ModelUnavailableError if the file is
+    damaged or shorter than the header says.
     """
     size = file.stat().st_size
     with file.open("rb") as raw:

@@ -70,7 +70,7 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
 
 
 def _use_cache(name: str, failure: str) -> Path:
-    """Return the folder of a model in the cache, and log `failure`, why the hub cannot be used.
+    """Return a model's folder in the cache, and log `failure`, the reason for not using the hub.
 
     Raises ModelUnavailableError if the cache does not have the model.
     """

@@ -76,9 +76,9 @@ def load_pretrained(
 
 
 def merge_adapters(folder: Path, out: Path) -> None:
-    """Write the base model of a folder of adapters, with the adapters merged, to the folder `out`.
+    """Merge a folder's adapters into their base model, and write the result to the folder `out`.
 
-    Raises what `load_pretrained` does, and OSError when `out` cannot be written.
+    Raises the errors of `load_pretrained`, and OSError when `out` cannot be written.
     """
     model, tokenizer = load_pretrained(str(folder), device="cpu")
     try:
@@ -108,9 +108,9 @@ def save_model(
 def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
     """Overwrite the model's parameters with the weights that `save_model` wrote.
 
-    The parameters stay the same objects. `remainders` has the remainders of weights that are stored
-    in halves; these are overwritten too. Raises CheckpointError if only the folder or only
-    the model has adapters, or if both have adapters of different shapes or layers.
+    The parameters stay the same objects. `remainders`, which belong to weights stored in halves,
+    are overwritten too. Raises CheckpointError if only the folder or only the model has adapters,
+    or if both have adapters of different shapes or layers.
     """
     check_adapters(model, folder)
     if has_adapters(model):

@@ -28,7 +28,7 @@ def ignore_progress(progress: LoadingProgress) -> None:
 
 
 def counting_bar(on_progress: OnProgress, *, work: str, unit: str) -> type[Any]:
-    """Return a tqdm class to give to a library: its bars call `on_progress` instead of drawing.
+    """Return a tqdm class for a library to use; its bars call `on_progress` instead of drawing.
 
     `work` and `unit` go into each `LoadingProgress`. Bars without a total do not report. If `unit`
     is `bytes`, bars that count something else do not report either.

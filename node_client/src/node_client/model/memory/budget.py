@@ -15,11 +15,12 @@ _MESSAGES = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class MemoryBudget:
-    """The share of the desired tokens that fits into memory at once; it never grows.
+    """The share of the desired tokens that fits into memory at once; the share never grows.
 
-    `work` names what runs, such as "an update", for messages. A `share` of 0 means that not even
-    one token fits. `ran_out` is true after an out-of-memory error (a small estimate does not set
-    it), and `times_lowered` counts how often such an error lowered the share.
+    `work` says in messages what the tokens are for, such as "an update". A `share` of 0 means that
+    not even one token fits. `ran_out` is true after an out-of-memory error, but not after an
+    estimate that lowered the share; `times_lowered` counts how often out-of-memory errors lowered
+    the share.
     """
 
     def __init__(self, work: str) -> None:
@@ -44,7 +45,7 @@ class MemoryBudget:
         self.lower(share if share >= _MIN_SHARE else 0.0)
 
     def lower(self, share: float) -> None:
-        """Lower the share to `share` because memory ran out; do nothing if that is not smaller."""
+        """Lower the share to `share`, if that is smaller, because memory ran out."""
         if share < self.share:
             self.share = share
             self.ran_out = True

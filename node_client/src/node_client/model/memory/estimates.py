@@ -1,6 +1,6 @@
 """Estimates of the memory that training takes, and of the tokens that fit into the free memory.
 
-Training starts with what the estimate says; `MemoryBudget` lowers it if memory runs out anyway.
+Training starts with the estimated number of tokens; `MemoryBudget` lowers it if memory runs out.
 """
 
 import logging
@@ -43,10 +43,10 @@ def initial_share(
     half_precision: bool,
     copied: bool,
 ) -> float:
-    """Return the share of `tokens` to start with, in (0, 1].
+    """Return the share of `tokens` that training first tries to process at once, in (0, 1].
 
-    If the `resident_bytes` exceed the free memory, logs a warning; otherwise, if the share is below
-    1, logs the number of tokens that are processed at once. `state_bytes` is the size of the
+    Logs a warning if less memory is free than `resident_bytes` returns; otherwise, if the share is
+    below 1, logs the number of tokens that are processed at once. `state_bytes` is the size of the
     optimizer's state for each trained parameter. If `checkpointed`, layers keep only their input
     for the backward pass; if `half_precision`, matrix products are computed in 16 bits; if
     `copied`, sampling keeps a 16-bit copy of the weights.
@@ -98,18 +98,18 @@ def shape_of(model: PreTrainedModel) -> Shape:
 def resident_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
     """Return the bytes that stay allocated in training, besides the weights.
 
-    The sum of the gradients, the optimizer's state (`state_bytes` for each trained parameter) and,
+    They hold the gradients, the optimizer's state (`state_bytes` for each trained parameter) and,
     if `copied`, a 16-bit copy of the weights for sampling.
     """
     return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
 
 
 def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> int:
-    """Return the bytes of one token's activations until the backward pass.
+    """Return the bytes that one token's activations take until the backward pass.
 
     A layer keeps about eight vectors of the hidden size (norms, queries to output, residuals) and
-    five of the intermediate one. With checkpointing all layers keep their input, and one at a time
-    keeps the rest.
+    five of the intermediate size. With checkpointing, each layer keeps only its input, except the
+    layer that the backward pass is computing again.
     """
     size = 2 if half_precision else _FLOAT_BYTES
     inside = size * (8 * shape.hidden + 5 * shape.intermediate)
@@ -121,8 +121,8 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the bytes that must be free, before the model is loaded, to train on `tokens` at once.
 
-    If they are free, `fitting_share` returns 1 after the float32 weights have been loaded. This
-    holds for training without checkpointing and without a 16-bit copy of the weights.
+    If so many bytes are free, `fitting_share` returns 1 once the float32 weights are loaded,
+    provided that training uses neither checkpointing nor a 16-bit copy of the weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
@@ -132,10 +132,10 @@ def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision:
 def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> float:
     """Return the largest share of `tokens` among 1, 1/2, 1/4, … that fits into 80 % of `free`.
 
-    `free`, `resident` and `per_token` are in bytes. Training takes `resident`, the memory for
-    LOGITS_AT_ONCE logits, and `per_token` for each token. Only a few values are possible, so that
+    `free`, `resident` and `per_token` are in bytes. Training takes `resident`, `per_token` for each
+    token, and the memory for LOGITS_AT_ONCE logits. The share has only these few values, so that
     two runs on one machine nearly always get the same share, although `free` varies. If not even
-    one token fits, returns the largest of these values that is at most one token.
+    one token fits, returns the largest of these shares that amounts to one token or less.
     """
     fitting = (_USABLE * free - resident - _LOGIT_BYTES) / per_token
     share = 1.0

@@ -1,4 +1,4 @@
-"""Memory limits: the owner's for a GPU, and the container's; returns freed memory to the system."""
+"""Memory limits of a GPU (set by the owner) and of a container; the return of freed memory."""
 
 import ctypes
 import sys
@@ -17,10 +17,11 @@ _THRESHOLD = 128 * 1024
 
 
 def limit_memory(device: str, fraction: float | None) -> None:
-    """Use at most this fraction of a CUDA device's memory; beyond it torch raises OutOfMemoryError.
+    """Limit this process to a fraction of a CUDA device's memory.
 
-    A `fraction` of None sets no limit. The `device` `auto` is the CUDA device, if there is one.
-    Raises SettingsError if the device is not a CUDA device or is missing.
+    Above the limit, torch raises OutOfMemoryError. A `fraction` of None sets no limit. The `device`
+    `auto` is the CUDA device, if there is one. Raises SettingsError if the device is missing or is
+    not a CUDA device.
     """
     if fraction is None:
         return
