@@ -183,7 +183,7 @@ class Keeper:
     async def _follow(self, started: StartedProcess, *, is_restart: bool) -> int:
         """Wait until a process has ended, and return its exit status.
 
-        If it is a restart, also report when the process is ready.
+        If a restarted process has a readiness check, also print when it is ready, or why it is not.
         """
         if not is_restart or self._process.is_ready is always_ready:
             return await started.follow(self._console)
@@ -240,8 +240,8 @@ def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
     If the process does not catch SIGINT at the first check, the coroutine never returns.
 
     The launcher watches its parent, make, in this way. Ctrl-C in a terminal sends SIGINT to both. A
-    script or a process manager may send it to make alone. Make does not pass it on, but removes its
-    handler for SIGINT and waits for the launcher to end.
+    script or a process manager may send SIGINT to make alone. Make does not pass the signal on, but
+    removes its handler for SIGINT and waits for the launcher to end.
     """
     return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_forever()
 

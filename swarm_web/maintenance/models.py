@@ -49,7 +49,7 @@ class Maintenance(models.Model):
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits at `now`: until RETURN_TIME after the end."""
+        """Return whether the judge waits at `now`: from the start to RETURN_TIME after the end."""
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

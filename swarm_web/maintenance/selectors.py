@@ -8,7 +8,7 @@ from swarm_web.maintenance.models import Maintenance
 def latest_maintenance(*, now: datetime) -> Maintenance | None:
     """Return the current maintenance; without one, the maintenance that began last.
 
-    Returns None if none has begun. Only the eight that began last are considered.
+    Returns None if no maintenance has begun. Only the eight that began last are searched.
     """
     begun = list(Maintenance.objects.begun(now=now)[:8])
     return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)

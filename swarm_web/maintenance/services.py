@@ -20,6 +20,6 @@ def begin_maintenance(*, message: str, until: datetime | None, now: datetime) ->
 
 
 def end_maintenance(*, now: datetime) -> int:
-    """End each maintenance that is on, so that nodes are admitted again; return their number."""
+    """End each maintenance that is on, so that nodes are admitted; return how many were ended."""
     begun = Maintenance.objects.begun(now=now)
     return begun.filter(Q(ends_at=None) | Q(ends_at__gt=now)).update(ends_at=now)

@@ -64,7 +64,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         description="Give a new token (the old one stops working)", permissions=["change"]
     )
     def give_new_token(self, request: HttpRequest, queryset: QuerySet[Node]) -> None:
-        """Rotate the tokens of the chosen nodes."""
+        """Replace the tokens of the chosen nodes, and show each new token once."""
         for node in queryset:
             _show_token(request, node, rotate_token(node))
 

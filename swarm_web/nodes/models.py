@@ -35,13 +35,13 @@ class NodeQuerySet(models.QuerySet["Node"]):
         return self.filter(last_seen__gt=now - PRESENCE_TIMEOUT)
 
     def connected(self, *, now: datetime) -> "NodeQuerySet":
-        """Filter to nodes seen within PRESENCE_TIMEOUT that have not left since."""
+        """Filter to nodes seen within PRESENCE_TIMEOUT that did not leave afterwards."""
         recent = self.seen_recently(now=now)
         return recent.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
 
 
 class Node(models.Model):
-    """A node, identified by its token. What it says about its model is declared, not verified."""
+    """A node, identified by its token. What the node says about its model is not verified."""
 
     class Arm(models.TextChoices):
         """How the node trains: with rollouts of others, without them, or not at all."""
@@ -129,7 +129,7 @@ class Node(models.Model):
         return f"{_REVOKED}{secrets.token_hex(16)}"
 
     def is_connected(self, *, now: datetime) -> bool:
-        """Return whether the node was seen within PRESENCE_TIMEOUT and has not left since."""
+        """Return whether the node was seen within PRESENCE_TIMEOUT and did not leave afterwards."""
         if self.last_seen is None or self.last_seen <= now - PRESENCE_TIMEOUT:
             return False
         return self.left_at is None or self.left_at < self.last_seen
@@ -138,8 +138,8 @@ class Node(models.Model):
 class NodeKey(models.Model):
     """A public key with which a node signs its answers.
 
-    A key is deleted only together with its node. It is evidence: if a node signs with a new key,
-    somebody else may have its token.
+    A key is deleted only together with its node, because keys are evidence: if a node signs with a
+    new key, somebody else may have the node's token.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="keys", db_index=False)

@@ -44,7 +44,7 @@ WHERE node.id = new.id
 
 @dataclass(frozen=True)
 class HelloRecord:
-    """A hello to be stored; `node` has the assigned arm, `hello` the requested one."""
+    """A hello to be stored; `node.arm` is the assigned arm, `hello.arm` the requested one."""
 
     node: Node
     hello: Hello
@@ -103,10 +103,10 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
-    """Store the new signing keys, and return each hello's key, None for a hello without a key.
+    """Store new signing keys, and return the key of each hello, or None if a hello has no key.
 
-    Once a node has had MAX_NEW_KEYS new keys within a day, another new key is not stored, and a
-    RefusedError is returned in its place.
+    If a node already has MAX_NEW_KEYS keys from the last day, a further new key is not stored, and
+    a RefusedError is returned instead of the key.
     """
     keys = _read_keys(hellos)
     recent = Counter(
@@ -161,8 +161,8 @@ def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
 def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
     """Return a dict with the admitted nodes among `nodes`: node id to the owner's id (or None).
 
-    A node is admitted if in the database it is not blocked, and its `token_hash` is the same as in
-    `nodes`, which were read earlier.
+    A node is admitted if the database says that it is not blocked, and its `token_hash` has not
+    changed since `nodes` were read.
     """
     tokens = {node.pk: node.token_hash for node in nodes}
     rows = Node.objects.filter(pk__in=tokens, blocked=False)

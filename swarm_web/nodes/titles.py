@@ -45,9 +45,9 @@ def validate_title(title: str) -> None:
 def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
-    Accents are removed. Compatibility characters such as full-width letters become ordinary ones
-    (NFKD), and every dash becomes an ASCII hyphen. Letters of other scripts that look like ASCII
-    letters are not replaced.
+    Accents and joiners are removed. Compatibility characters such as full-width letters become
+    ordinary ones (NFKD), and every dash becomes an ASCII hyphen. Letters of other scripts that look
+    like ASCII letters are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(character) == "Pd" else character

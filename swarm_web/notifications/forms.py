@@ -64,7 +64,10 @@ class ChannelForm(EventsForm):
         kind.initial = Channel.Kind.WEBHOOK
 
     def clean(self) -> dict[str, Any]:
-        """Check the address by the rules of the chosen kind; for e-mail, set it to empty."""
+        """Check the address by the rules of the chosen kind.
+
+        For e-mail, clear the address, because messages go to the account's own one.
+        """
         data = super().clean() or {}
         if data.get("kind") == Channel.Kind.EMAIL:
             data["target"] = ""

@@ -194,8 +194,7 @@ class Delivery(models.Model):
 class NodeNews(models.Model):
     """Records that all messages about a node's silence are queued; deleted once the node is back.
 
-    `silent_from` is the beginning of the silence: the node's `last_seen` when the messages were
-    queued.
+    `silent_from` is the beginning of the silence: the node's `last_seen` at the time of queueing.
     """
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")

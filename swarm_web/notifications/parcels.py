@@ -76,11 +76,11 @@ class Parcel:
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Return the parcel for attempt number `delivery.attempts` to send a delivery.
+    """Return a parcel that sends a delivery; the number of the attempt is `delivery.attempts`.
 
     Load `delivery.channel.owner` beforehand to save queries. `now` is the time in a webhook's
-    signature. If the channel has no address, or an address that is no longer allowed, the attempt
-    will fail.
+    signature. If the channel has no address, or an address that is no longer allowed, sending the
+    parcel fails.
     """
     try:
         match Channel.Kind(delivery.channel.kind):
@@ -145,7 +145,7 @@ def _pack_webhook(delivery: Delivery, *, now: datetime) -> Callable[[], Result]:
 def _pack_ntfy(delivery: Delivery) -> Callable[[], Result]:
     """Prepare a message for ntfy, and return the function that sends it.
 
-    It is sent as JSON, because ntfy's alternative, HTTP headers, allows ASCII only.
+    The message is sent as JSON, because ntfy's alternative, HTTP headers, allows ASCII only.
     """
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     target, topic = read_topic(delivery.channel.target, private=private)

@@ -31,9 +31,9 @@ class Watch:
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
     """Return the watch, updated at `now`.
 
-    `web_silence` is the time since the last pulse of the web processes, None if there was none. The
-    watch restarts at `now` if there was no watch, if it was not updated for more than a minute, or
-    if `web_silence` is None or longer than 15 s.
+    `web_silence` is the time since the last pulse of the web processes, None if there was no pulse.
+    The watch restarts at `now` if `watch` is None or was not updated for more than a minute, or if
+    `web_silence` is None or longer than 15 s.
     """
     is_broken = (
         watch is None
@@ -48,8 +48,8 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
     """Return the moment `threshold` before `now`: nodes last seen before this moment are silent.
 
-    Returns None if the watch began after that moment. There may have been an outage since, so
-    nodes may be unseen only because they could not connect.
+    Returns None if the watch began after this moment: an outage may have ended when the watch
+    began, so nodes may be unseen only because they could not connect.
     """
     if now - watch.since < threshold:
         return None
@@ -57,7 +57,7 @@ def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datet
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return the pause before the next attempt after `attempts` (at least 1) failed in a row."""
+    """Return the pause before the next attempt; `attempts` (at least 1) have failed in a row."""
     factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 

@@ -28,8 +28,8 @@ COLLECT_TIMEOUT_S = 0.5
 def notice() -> None:
     """Find events for owners and queue messages about them, until no event is left.
 
-    After NOTICING_BUDGET_S seconds, each kind of event not yet looked for gets one batch, and the
-    other events are left to the next run.
+    After NOTICING_BUDGET_S seconds, only one batch of each remaining kind of event is handled, and
+    the next run handles the rest.
     """
     until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()
@@ -58,5 +58,5 @@ def deliver() -> None:
 
 @shared_task
 def prune() -> None:
-    """Delete deliveries older than the retention period."""
+    """Delete deliveries older than the retention period, except those about client versions."""
     prune_deliveries(now=timezone.now())

@@ -89,7 +89,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
 
 @admin.register(Conduct)
 class ConductAdmin(UneditedAdmin[Conduct]):
-    """List the evidence about nodes and their levels; the actions are on Contributions."""
+    """List nodes' conduct and hand-out levels; actions to change levels are on Contributions."""
 
     list_display = [
         *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),

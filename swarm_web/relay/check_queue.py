@@ -1,4 +1,4 @@
-"""The queue of rollouts to check, and the results that the worker reports about their nodes.
+"""The queue of rollouts to check; also nodes' hand-out weights and lapsed declarations in Redis.
 
 A web process draws the rollouts to check at random from its pool (`SeasonPool.choose_checks`). So
 the more rollouts a node has in the pool, the more often it is checked, and it cannot avoid checks
@@ -29,8 +29,8 @@ _EXPIRY_S = 86_400
 class Check(msgspec.Struct, array_like=True, frozen=True):
     """A rollout to be checked; `declared` is whether its node declared it informative.
 
-    `key` (`entries.Entry.key`) and the publication time `at` (Unix seconds) identify it; `body` is
-    the rollout as JSON.
+    `key` (`entries.Entry.key`) and the publication time `at` (Unix seconds) identify the rollout;
+    `body` is its JSON.
     """
 
     season_id: int
@@ -52,9 +52,9 @@ def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) 
     """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
     A rollout may be queued several times while it is in the pool, and checking it again would count
-    one mistake twice. A rollout stays in the pool for up to `max_age_s` seconds, so takes are
-    remembered for this time. If the node later publishes another rollout under the same id, its
-    publication time differs, so it is returned. `now` is Unix seconds.
+    one mistake twice. A rollout stays in the pool for up to `max_age_s` seconds, so taken rollouts
+    are remembered for this time. Another rollout that the node publishes later under the same id
+    has another publication time, so it is returned. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -86,9 +86,9 @@ def _skip_checked(
 
 
 def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
-    """Replace the set of nodes, by id, whose declarations do not count.
+    """Store the ids of all nodes whose declarations do not count, in place of the previous ids.
 
-    Within a second, the rollouts in the pool that these nodes declared count as undeclared.
+    Within a second, all rollouts of these nodes in the pool count as not declared informative.
     """
     key = season_key(season_id, "lapsed")
     with client.pipeline(transaction=True) as pipeline:
@@ -100,7 +100,7 @@ def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -
 
 
 def set_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
-    """Set the hand-out weights of these nodes, by id; the weight of all others becomes 1."""
+    """Set the hand-out weights, by node id; nodes that are not in `weights` get weight 1."""
     key = season_key(season_id, "weights")
     with client.pipeline(transaction=True) as pipeline:
         pipeline.delete(key)

@@ -8,9 +8,9 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 
 - REFUSED: more than half of what the node sent in an hour was refused, because it was not a rollout
   of this season or not a readable message (exact binomial test, one-sided, at SIGNIFICANCE). The
-  first SPOOL refusals of the hour do not count: a client that sends its queue while a season ends
-  has at most SPOOL rollouts in it. Other refusals are rare, because clients check what they send. A
-  node whose messages are all refused gets this finding after 145 refusals.
+  first SPOOL refusals of the hour do not count: a client may send its queue while a season ends,
+  and the queue holds at most SPOOL rollouts. Other refusals are rare, because clients check what
+  they send. A node whose messages are all refused gets this finding after 145 refusals.
 - FLOODING: more than MAX_HURRIED messages of an hour exceeded the site's rate limit. This is a
   fixed bound, not a statistical test, because a client waits for the `retry_after` of a refusal.
   Refusals by the account's limit alone do not count: another node of the account may have used the
@@ -22,40 +22,41 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
   finding, however often it is disconnected: a slow link, a link that loses large packets and a
   sleeping machine look the same.
 - COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
-  rollouts in the pool (the same test). For the policies with the highest error rate of `likeness`,
-  4 in 100 honest rollouts count as copies; for all others 3 in 10,000. A node that copies
+  rollouts in the pool (the binomial test). `likeness` mistakes 4 in 100 honest rollouts for copies
+  for the policies on which it errs most often, and 3 in 10,000 for all others. A node that copies
   everything gets this finding after 9 rollouts.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
-  training (the same test). Their question cannot be generated, or is the judge's, or the verifier
-  hangs or fails on a completion. Examples of findings: 4 of the first 4, 8 of 20, 14 of 64.
-  Completions without an answer are no evidence: an untrained model gives none. The finding may be
-  false if the worker's machine repeatedly stalls for the verifier's whole deadline.
+  training (the binomial test). Their question cannot be generated, or is the judge's, or the
+  verifier hangs or fails on a completion. Examples of findings: 4 of the first 4, 8 of 20, 14 of
+  64. Completions without an answer are no evidence: an untrained model gives no answers. The
+  finding may be false if the worker's machine repeatedly stalls for the verifier's whole deadline.
 - MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
-  declares informative have no right completion (the same test): 17 of the first 17. A client
-  declares a rollout if its own verifier found both right and wrong completions, and verifiers
-  agree: datasets that depend on the machine are on no allow-list. Rollouts that are all right here
-  do not count, because clients with older rules accept less; nor do those on which the verifier
-  hangs or fails.
-- TOO_RIGHT, by spot checks: more of the checked rollouts have only right completions than the
-  node's judge scores allow.
+  declares informative have no right completion (the binomial test); at least 17 must be checked. A
+  client declares a rollout if its own verifier found both right and wrong completions, and
+  verifiers agree: datasets that depend on the machine are on no allow-list. A rollout with only
+  right completions is not misdeclared, because clients with older rules accept fewer answers. A
+  rollout on which the verifier hangs or fails is left out.
+- TOO_RIGHT, by spot checks: the share of checked rollouts with only right completions is larger
+  than the node's judge scores allow.
 
 **Too right to be true.** If a policy solves a question with a chance of p, all of its completions
 are right with a chance of at most p, however many there are. So for questions drawn at random, the
 share of all-right rollouts in each dataset is at most the share that the node solves in the judge's
-rounds. Clients drop informative rollouts last, which only lowers the share: each has a wrong
-completion. The judge's share is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the
+rounds. Clients drop informative rollouts last, which only lowers the share of all-right rollouts.
+The share in the judge's rounds is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the
 rounds that opened since the checks began, plus MARGIN. MARGIN allows for what a node learns or
 forgets between a check and a round, and for another sampling temperature. The number of all-right
-rollouts is tested against the binomial law of the mean of these limits over the checks, at
-SIGNIFICANCE: no sum of independent events with that mean has a heavier upper tail (Hoeffding 1956).
+rollouts is tested at SIGNIFICANCE against a binomial distribution, whose probability is the mean of
+these limits over the checks: no sum of independent events with the same mean has a heavier upper
+tail (Hoeffding 1956).
 A node that solves 6 of the judge's 64 questions and publishes only right answers gets the finding
 after 16 checks.
 
-Only this test detects right answers with poisonous text around them. It does not detect them in
-rollouts of a dataset in which the judge has not asked the node since the checks began, in rollouts
-of a node that is right as often in the judge's rounds, or in rollouts with a wrong completion. It
-may be wrong about a policy that solved nearly everything and then collapsed, and about a client
-that shares only all-right rollouts.
+Only this test detects right answers with poisonous text around them. It detects no such text if the
+judge has asked the node nothing from the dataset since the checks began, if the node is right as
+often in the judge's rounds, or if the rollouts have a wrong completion. The test may be wrong about
+a policy that solved nearly everything and then collapsed, and about a client that shares only
+all-right rollouts.
 """
 
 from collections.abc import Mapping
@@ -118,7 +119,10 @@ class Charge(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A broken rule (`charge`): `bad` of `total` items, a share above `allowed` (in [0, 1])."""
+    """Evidence that a node broke the rule `charge`: `bad` of `total` items break it.
+
+    `allowed` is the largest tolerated share of bad items, in [0, 1].
+    """
 
     charge: Charge
     bad: int
@@ -146,8 +150,8 @@ class Sent:
 class Checked:
     """What the site's verifier found about one rollout: `solved` of `total` completions are right.
 
-    `worthless` is whether the rollout is useless for training, whatever its answers; `solved` is
-    then 0. `declared` is whether its node declared it informative.
+    `worthless` is whether the rollout is useless for training, whatever its answers; a worthless
+    rollout has `solved` 0. `declared` is whether the node declared the rollout informative.
     """
 
     dataset: str
@@ -183,8 +187,9 @@ class Checks:
     """Counts of a window's spot checks.
 
     A checked rollout is counted either in `worthless` or in `cells`. `cells` has two numbers for
-    each dataset: the rollouts whose completions are all right, and all rollouts. Of the rollouts in
-    `cells`, `declared` were declared informative. Of these, `misdeclared` have no right completion.
+    each dataset: the rollouts whose completions are all right, and all rollouts. `declared` counts
+    the rollouts in `cells` that were declared informative, and `misdeclared` counts those of the
+    declared ones that have no right completion.
     """
 
     worthless: int = 0
@@ -244,8 +249,8 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
     """Return the finding that a window of spot checks supports; None if there is none.
 
     Of several, the first in this order is returned: WORTHLESS, MISDECLARED, TOO_RIGHT.
-    `judge_cells` has (solved, n) by dataset in the judge's rounds that opened since the window
-    began.
+    `judge_cells` has, by dataset, how many of n questions the node solved, (solved, n), in the
+    judge's rounds that opened since the window began.
     """
     if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
         return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
@@ -290,7 +295,8 @@ def recover(hold: Hold, *, now: datetime) -> Hold:
 def _limit(solved: int, n: int) -> float:
     """Return the largest plausible share of all-right rollouts.
 
-    The judge found `solved` of its `n` questions solved; without questions the share is 1.
+    The node solved `solved` of `n` questions of the judge. If it solved all, or `n` is 0, the share
+    is 1.
     """
     if solved >= n:
         return 1.0
@@ -303,7 +309,7 @@ def _limit(solved: int, n: int) -> float:
 def _is_significant(bad: int, total: int, share: float) -> bool:
     """Return whether `bad` is significantly more than `share` of `total`.
 
-    By the exact binomial test, one-sided, at SIGNIFICANCE.
+    This is the exact binomial test, one-sided, at SIGNIFICANCE.
     """
     if bad <= share * total:
         return False

@@ -1,9 +1,10 @@
 """Sends credits from the web processes to the worker, which books each batch at most once.
 
 Each process numbers its batches and sends them in order. If the connection breaks before Redis
-replies, a batch is sent again under the same number, and the worker skips numbers that it has
-booked (`relay.services.crediting`). So if a reply is lost, nothing is counted twice or lost. If no
-worker takes the batches, the oldest are dropped beyond MAX_WAITING_BYTES.
+replies, a batch is sent again under the same number, and the worker skips batches whose number it
+has booked (`relay.services.crediting`). So a lost reply does not cause credits to be lost or
+counted twice. If no worker takes the batches and they exceed MAX_WAITING_BYTES, the oldest are
+dropped.
 """
 
 import logging
@@ -46,9 +47,9 @@ _encoder = msgspec.msgpack.Encoder()
 class Credits(msgspec.Struct, array_like=True, frozen=True):
     """A batch of credits, numbered from 1 by the process `source` that sent it.
 
-    `pairs` has, for each pair of nodes and minute (`tally.Pair`), how many of the giver's rollouts
+    `pairs` has, for each `tally.Pair` (two nodes and a minute), how many of the giver's rollouts
     the taker used. It is stored as columns, which decode several times faster than rows. `lessons`
-    has the uses of rollouts that were offered to the archive. `pairs` counts these uses too.
+    lists the uses of rollouts that were sampled for the archive; `pairs` counts them too.
     """
 
     source: str
@@ -57,7 +58,7 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     lessons: list[Lesson]
 
     def count_pairs(self) -> dict[PairKey, int]:
-        """Return `pairs` as a dictionary: the number of used rollouts for each `Pair`'s fields."""
+        """Return `pairs` as a dict: the fields of a `tally.Pair` to the number of used rollouts."""
         seasons, minutes, givers, takers, counts = self.pairs
         keys = zip(seasons, minutes, givers, takers, strict=True)
         return dict(zip(keys, counts, strict=True))

@@ -1,8 +1,8 @@
 """The list of rollouts that a node was given; no I/O.
 
-A node reports which rollouts it trained on. The report counts only for rollouts that the node was
-given, each once. The relay never gives a node the same rollout twice. So the list keeps every given
-rollout that the pool still holds, however many the node draws.
+A node reports which rollouts it trained on. Only rollouts in the list count, each once. The list
+also keeps the relay from giving the node a rollout twice, so it has every given rollout that the
+pool still holds, however many the node draws.
 """
 
 from collections.abc import Container, Iterable
@@ -41,7 +41,7 @@ def _keep_recent_or_held(items: dict[str, Value], held: Container[str]) -> dict[
 
 
 class DeliveredList:
-    """The rollouts that a node was given, and which of them it has reported, by key (`Entry.key`).
+    """The rollouts given to a node, by key (`Entry.key`), and which ones the node has reported.
 
     If `forget` is called after each draw, the list holds at most twice as many rollouts as the
     pool, plus 4 * REMEMBERED.
@@ -69,8 +69,8 @@ class DeliveredList:
 
         The latest are the last REMEMBERED reported rollouts and the last REMEMBERED unreported
         ones. `held` has the keys of the rollouts in the pool. A call does nothing while the list
-        has fewer than 4 * REMEMBERED rollouts, or fewer than twice the number left by the last
-        call that forgot any. So the amortised cost per added rollout is O(1).
+        has fewer than 4 * REMEMBERED rollouts, or fewer than twice the number that remained after
+        the previous search of the list. So the amortised cost per added rollout is O(1).
         """
         if len(self) < self._sweep_at:
             return

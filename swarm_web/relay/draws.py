@@ -1,6 +1,6 @@
 """How rollouts are drawn from a pool window: the probabilities in each of five strategies; no I/O.
 
-**Eligible entries.** An entry is open to a node unless it belongs to the node's own party, was
+**Open entries.** An entry is open to a node unless it belongs to the node's own party, was
 already given to the node, was already picked in this draw, or belongs to a node with hand-out
 weight 0. Entries are picked one at a time from those that are still open.
 
@@ -10,21 +10,22 @@ weight w is picked with a probability proportional to w · q:
 - `any`: q is uniform over all open entries, as in SAPO.
 - `informative`: q is uniform over the entries declared informative by nodes whose declarations
   count; if none is left, over all open entries.
-- `by_node`: q is uniform over the parties with open entries, and over the open entries of a party.
-- `by_task`: q is uniform over the datasets with open entries, and over the open entries of a
-  dataset.
+- `by_node`: each party with open entries has the same total q, shared equally by its open entries.
+- `by_task`: each dataset with open entries has the same total q, shared equally by its open
+  entries.
 - `fresh`: 4 entries are picked as with `any`, with replacement, and the youngest is drawn. Of n
   open entries with equal weights, the i-th youngest (from 0) is drawn with probability
   ((n-i)^4 - (n-i-1)^4) / n^4: half of the drawn entries are among the youngest sixth.
 
-**The cost.** A pick tests random entries until one is open and accepted; the probability of
-acceptance is its weight, or MIN_WEIGHT if that is larger. If a share a of the n entries is open and
-all weights are 1, that takes 1/a tests on average; other weights multiply this by at most
-1/MIN_WEIGHT. After n/8 misses, the entries that are not open are removed, which takes n tests. So a
-draw takes O(count) tests if a is above a constant, else at most O(count + n). If a is small, nearly
-all entries belong to the node's party, were given to the node, or come from nodes with weight 0. If
-no entries come from nodes with weight 0, n is then at most a constant times the sum of the party's
-bound and the number of rollouts given to the node, whatever the window's size.
+**The cost.** A pick tests random entries until one is open and accepted. An open entry is accepted
+with a probability equal to its weight, or to MIN_WEIGHT if that is larger. If a share a of the n
+entries is open and all weights are 1, a pick takes 1/a tests on average; other weights multiply
+this by at most 1/MIN_WEIGHT. After n/8 misses (tests of entries that are not open), all entries
+that are not open are removed, which takes n tests. So a draw of `count` entries takes O(count)
+tests if a is above a constant, else at most O(count + n). If a is small, nearly all entries belong
+to the node's party, were given to the node, or come from nodes with weight 0. Without entries of
+weight 0, n is then at most a constant times (bound on the party's entries + number of rollouts
+given to the node), whatever the size of the pool window.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -85,8 +86,8 @@ class Choices(Generic[Item]):
         """Return a random item for which `is_open` is true, or None if there is none.
 
         The item can be picked again while it is open. After many misses (tests of items that are
-        not open), all items that are not open are removed. The time of this removal depends only on
-        the number of misses, so picks stay uniform.
+        not open), all items that are not open are removed. Only the number of misses determines
+        when, so picks stay uniform.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -118,10 +119,10 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Return whether an entry may be drawn as an informative one.
+        """Return whether an entry that was declared informative may be drawn as informative.
 
-        This is so if `is_open` is true for it and its node's declarations have not lapsed. Call it
-        only for entries that were declared informative; this is not checked.
+        It may if it is open (`is_open`) and its node's declarations have not lapsed. The method
+        does not check that the entry was declared informative.
         """
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
@@ -138,9 +139,9 @@ class Drawing:
     def among(self, choices: Choices[Entry]) -> Callable[[], Entry | None]:
         """Return a function that picks an entry of `choices` at random.
 
-        The function picks only entries that are open in `choices`, each with a probability
-        proportional to its node's hand-out weight (weights below MIN_WEIGHT count as MIN_WEIGHT).
-        The function returns None if no entry is open.
+        The function picks only entries that pass the `is_open` test of `choices`, each with a
+        probability proportional to its node's hand-out weight (weights below MIN_WEIGHT count as
+        MIN_WEIGHT). It returns None if no entry passes.
         """
 
         def pick() -> Entry | None:
@@ -156,9 +157,9 @@ class Drawing:
     ) -> Callable[[], Entry | None]:
         """Return a function that picks a bag uniformly, then one of the open entries in the bag.
 
-        A bag has the entries of one party, or of one dataset. If the entry is not accepted
-        (`accepts`, by its weight), the function picks a bag again. `exhausted_bags` are not picked:
-        they have no open entries. The function returns None if no bag has an open entry.
+        A bag has the entries of one party, or of one dataset. If `accepts` rejects the entry
+        because of its weight, the function picks a bag again. `exhausted_bags` have no open entries
+        and are not picked. The function returns None if no bag has an open entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)

@@ -59,9 +59,9 @@ def strip_logprobs(body: bytes) -> bytes:
 
 
 class Bag:
-    """A set of entries; `entries` lists them in no particular order, *oldest* means added first.
+    """A set of entries. `entries` lists them in no particular order.
 
-    Adding, removing, and reading the oldest or an indexed entry take O(1).
+    Adding, removing, and reading the oldest (first added) or an indexed entry take O(1).
     """
 
     __slots__ = ("_indexes", "entries")
@@ -74,12 +74,12 @@ class Bag:
         return len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry that is not in the bag."""
+        """Add an entry, which must not be in the bag yet."""
         self._indexes[entry] = len(self.entries)
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry that is in the bag; the last one in `entries` moves to the free index."""
+        """Remove an entry from the bag; the last entry of `entries` takes the freed index."""
         index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -138,8 +138,8 @@ class Bags(Generic[Name]):
 class NamedTotals(Generic[Name]):
     """The total of each name, and the name with the largest one; O(log n) amortised per change.
 
-    A heap holds an upper bound for each name. A change pushes a new bound only if the total exceeds
-    the old one. A bound that is too high is corrected when it reaches the top.
+    A heap holds an upper bound for each name's total. A change pushes a new bound only if the total
+    exceeds the name's old bound. A bound that is too high is corrected when it reaches the top.
     """
 
     __slots__ = ("_bounds", "_heap", "_totals")

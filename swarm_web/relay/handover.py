@@ -1,12 +1,13 @@
-"""The nodes that use this process's pools, and the handover of their state between processes.
+"""The nodes that use this process's pools, and the handover of their lists between processes.
 
-A node uses a season's pool in one process at a time. Its *tenure* is one such period: the name of
-the process and a number. Redis records the current tenure of each node. When a node connects, the
-new process claims it in Redis and asks the old process to release it. The old process writes the
-list of rollouts given to the node to Redis and replies. So a node that changes processes is never
-given a rollout twice, and a draw needs no communication. If no reply arrives within HANDOVER_S, for
-example because the old process was killed, the node starts with the list that is in Redis. If the
-reply arrives later, the list that the old process wrote is merged then.
+A node's list names the rollouts that the node was given, so that it is given none twice. A node
+uses a season's pool in one process at a time, so a draw needs no communication. The period in which
+a process serves a node is a *tenure*, named `<process>.<number>`. Redis has each node's current
+tenure. When a node connects to another process, the new process writes its own tenure to Redis, and
+asks the old process to release the node. The old process then writes the node's list to Redis and
+replies. If no reply arrives within HANDOVER_S, for example because the old process was killed, the
+node starts with the list that is in Redis, which may be incomplete. If the reply arrives later, the
+list from the old process is merged then.
 """
 
 import asyncio
@@ -60,8 +61,8 @@ end
 class LeftState(NamedTuple):
     """The state of a node that left.
 
-    `tenure` names the time of use that ended: a process and a number (see the module). `packed` is
-    the encoded list of the rollouts that the node was given; b"" if the list is empty.
+    `tenure` names the period that ended: `<process>.<number>` (see the module). `packed` is the
+    encoded list of the rollouts that the node was given; b"" if the list is empty.
     """
 
     tenure: str
@@ -69,7 +70,7 @@ class LeftState(NamedTuple):
 
 
 class _ReleaseRequest(msgspec.Struct, array_like=True):
-    """A message in which process `requester` asks the process of `tenure` to release the node."""
+    """A message from process `requester` to the process named in `tenure`: release the node."""
 
     season_id: int
     node_id: int
@@ -82,10 +83,10 @@ _reply_decoder = msgspec.json.Decoder(list[SeasonNode])
 
 
 class Members:
-    """The nodes that use the pools of one event loop.
+    """The nodes that use the pools of one event loop; a web process has one such loop.
 
-    `process` is the loop's unique name in the site. It has no dot, because the name of a node's
-    tenure (see the module) is `<process>.<number>`.
+    `process` is the unique name of the loop. The name contains no dot, because a period in which
+    the loop serves a node (a *tenure*) has the name `<process>.<number>`.
     """
 
     def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
@@ -120,14 +121,15 @@ class Members:
         await self._replying.close()
 
     def has_members(self, season_id: int) -> bool:
-        """Return whether any node uses the season's pool."""
+        """Return whether any node uses the season's pool in this process."""
         return any(season_node[0] == season_id for season_node in self._present)
 
     async def join(self, season_id: int, node: Node) -> Member:
         """Return a node's membership in a season, with the list of rollouts given to the node.
 
-        If the node's membership in another process has not ended, that process is asked to end it.
-        If Redis or that process does not reply in time, the list may lack rollouts given there.
+        If the node is still a member in another process, that process is asked to end the
+        membership. If Redis or the other process does not reply in time, the list may lack rollouts
+        that the other process gave.
         """
         season_node = (season_id, node.pk)
         async with self._joining.setdefault(season_node, asyncio.Lock()):
@@ -160,7 +162,7 @@ class Members:
         return True
 
     async def write(self) -> None:
-        """Write to Redis the lists of the nodes that left. Raises RedisError if this fails."""
+        """Write the rollout lists of nodes that left to Redis. Raises RedisError if this fails."""
         async with self._writing:
             by_season: defaultdict[int, list[tuple[SeasonNode, LeftState]]] = defaultdict(list)
             for season_node, left in self._left.items():
@@ -180,9 +182,9 @@ class Members:
     # ---- a node comes
 
     async def _fetch(self, season_node: SeasonNode, tenure: str) -> DeliveredList:
-        """Claim a node in Redis, and return the list of rollouts that it was given.
+        """Write a node's new tenure to Redis, and return the list of rollouts given to the node.
 
-        If Redis fails, return the part of the list that this process has.
+        If Redis fails, return the list that this process has not written yet, or an empty list.
         """
         left = self._left.get(season_node)
         delivered = _unpack(left.packed if left else b"")
@@ -201,7 +203,7 @@ class Members:
         return delivered
 
     async def _request_release(self, season_node: SeasonNode, tenure: str) -> bytes | None:
-        """Ask the process of `tenure` to release the node, and return the node's list from Redis.
+        """Ask the process named in `tenure` to release the node; return the node's list from Redis.
 
         The packed list has the rollouts given to the node; it is None if Redis has none. Waits up
         to HANDOVER_S for the reply. Without a reply, the list may lack the latest rollouts.
@@ -259,7 +261,7 @@ class Members:
         self._replying.wake()
 
     async def _send_replies(self) -> None:
-        """Write the lists of nodes whose release was requested, and notify the requesters."""
+        """Write the rollout lists of nodes that left, and notify the requesting processes."""
         requests, self._requests = self._requests, []
         try:
             await self.write()

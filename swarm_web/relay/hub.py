@@ -4,11 +4,12 @@ Publishing, drawing and reporting change only memory. The collected changes are 
 to Redis every quarter of a second, to Postgres every few seconds. A clean stop writes everything
 (`close`). A killed process loses the rollouts and counts of the last seconds.
 
-Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
+Keys of season `s`, all in one slot of a cluster and with an expiry (`relay.replica`, `relay.pairs`
+and `relay.check_queue` list further ones):
     relay:{s}:given        hash of how many times rollouts of each node were given to others
     relay:{s}:held         how many rollouts the pool holds
     relay:{s}:list:<node>  rollouts given to a node that left (`relay.delivered`)
-    relay:{s}:holders      hash of nodes' tenures (`relay.handover`)
+    relay:{s}:holders      hash of which process each node uses now (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
     relay:{s}:weights      hash of the hand-out weights of nodes, where they are not 1
     relay:{s}:turn         exists for CHECK_EVERY_S after a process began to queue rollouts to check
@@ -195,7 +196,7 @@ class Hub:
             await self._refresh(pool)
 
     async def close(self) -> None:
-        """Stop the background work, and write all collected changes; drop failed writes."""
+        """Stop the background work, and write all collected changes; drop those that fail."""
         if self._refreshing is not None:
             await end_task(self._refreshing)
         self._refreshing = None
@@ -296,7 +297,7 @@ class Hub:
         await self._enqueue_checks(pool)
 
     async def _read_updates(self, pool: SeasonPool) -> None:
-        """Apply other processes' rollouts and the worker's results; write the size of the pool."""
+        """Add other processes' rollouts, apply the worker's results, and write the pool's size."""
         now = self._clock()
         entries = await self._replicas[pool.season_id].read(now=now)
         for number, entry in enumerate(entries, start=1):

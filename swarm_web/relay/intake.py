@@ -50,7 +50,7 @@ _MAX_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """How many rollouts may be archived per minute: of the whole site, and of one node."""
+    """How many rollouts may be archived per minute: from the whole site, and from each node."""
 
     site: int
     node: int

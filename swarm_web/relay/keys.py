@@ -5,8 +5,8 @@ CHECKS = "relay:checks"
 
 
 def season_key(season_id: int, name: str) -> str:
-    """Return the Redis key of a season for `name`.
+    """Return the full Redis key of a season's value called `name`.
 
-    In a Redis cluster, all keys of a season are in one hash slot, so a script can use several.
+    In a Redis cluster, all keys of a season are in one hash slot, so a script can use several keys.
     """
     return f"relay:{{{season_id}}}:{name}"

@@ -3,9 +3,9 @@
 **What honest rollouts have in common.** Models that have learned a question often give equal
 answers, such as `<answer>4</answer>` eight times. A node may also send several rollouts for one
 question: with `resampling = history` it samples unsolved ones again, within minutes. So equal
-answers prove nothing if the policy has few possible answers. The rollout itself shows how many it
-has, because its completions are independent samples: if they all differ from each other, the next
-sample would differ from them too, and a similar one was copied.
+answers prove nothing if the policy has few possible answers. The rollout itself shows whether it
+has few, because its completions are independent samples: if they all differ from each other, the
+policy's next sample would differ from them too, and a similar text was copied.
 
 **The marks.** Each completion gets four minhashes, the least values of four hash functions over its
 shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
@@ -58,7 +58,10 @@ _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.u
 
 
 class Digests(NamedTuple):
-    """Digests of a rollout: `question` of its task spec, `content` of task spec and completions."""
+    """Digests of a rollout: `question` is a digest of its task spec alone.
+
+    `content` is a digest of the task spec and the completions.
+    """
 
     question: bytes
     content: bytes
@@ -69,9 +72,9 @@ class Likeness:
     """The minhashes by which a rollout is compared with others of its party for the same question.
 
     `is_remembered` is whether later rollouts are compared with this one (see the module), and
-    `is_long` whether the completions have LONG_BYTES or more on average. `marks` are minhashes of 4
-    bytes each. For a remembered rollout they are the values that occur in only one completion. For
-    another rollout with long completions they are all its values. Otherwise `marks` is empty.
+    `is_long` whether the completions have LONG_BYTES or more on average. `marks` has minhashes of 4
+    bytes each: if `is_remembered`, those that occur in only one completion; if only `is_long`, all
+    of them; otherwise none.
     """
 
     marks: bytes = b""

@@ -47,7 +47,7 @@ class _Written(NamedTuple):
 
 
 class Replica:
-    """The stream of one process in a season, and how far it has read the streams of the others.
+    """The stream of this process in a season, and its positions in the streams of the others.
 
     The process's stream in Redis is limited to what a pool window with the limits `bounds` can
     hold. `ahead_s` returns how many seconds the clock of Redis is ahead of the clock of this
@@ -176,7 +176,10 @@ def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
 
 
 def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
-    """Return a batch's entries; [] if it is unreadable, as one of another version may be."""
+    """Return a batch's entries, or [] if it is unreadable.
+
+    A batch of another version of the site may be unreadable.
+    """
     try:
         return _decoder.decode(fields[_FIELD])
     except (KeyError, msgspec.DecodeError):

@@ -67,9 +67,10 @@ class EncodedRollout(NamedTuple):
 class SeasonPool:
     """The pool of one season in one process. Times are Unix seconds.
 
-    `weights` are the hand-out weights by node id, 1 for missing nodes; `doubted` are the ids of the
-    nodes whose declarations do not count. `outgoing` has the entries for the other processes,
-    `samples` the rollouts for the archive. The nodes' counts and reports are added to `tally`.
+    `weights` has hand-out weights by node id; the weight of a node that is not in it is 1.
+    `doubted` has the ids of the nodes whose declarations do not count. `outgoing` has the entries
+    for the other processes, and `samples` the rollouts for the archive. The nodes' counts and
+    reports are added to `tally`.
     """
 
     def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:
@@ -97,11 +98,11 @@ class SeasonPool:
     ) -> list[str]:
         """Add a node's rollouts to the pool, and count them; return the ids of refused ones.
 
-        A rollout is refused if it is a copy of another rollout in the pool, or similar to a rollout
-        of the same party to the same question. A rollout of the node that the pool already holds
-        under the same id is neither added nor refused. `informative` are the ids that the node
-        declares informative. `rejected` is the number of further rollouts that the caller has
-        rejected; they are only counted.
+        A rollout is refused if it is a copy of another rollout in the pool, or a near-copy of a
+        rollout of the same party for the same question (`relay.likeness`). If the pool already
+        holds a rollout of the node with this id, the new one is neither added nor refused.
+        `informative` has the ids of the rollouts that the node declares informative. `rejected` is
+        the number of further rollouts that the caller has rejected; they are only counted.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -152,9 +153,9 @@ class SeasonPool:
         """Draw up to `count` rollouts of other parties by a strategy, and record them as delivered.
 
         Rollouts that the node was given before, and those of nodes with weight 0, are not drawn.
-        Together they have at most `max_bytes`. A drawn rollout that does not fit is left out, and
-        smaller ones after it are still taken, so that large rollouts of one node do not block all
-        others.
+        The returned rollouts have at most `max_bytes` together. A drawn rollout that does not fit
+        is left out, and smaller ones after it are still taken, so that large rollouts of one node
+        do not block all others.
         """
         drawn = self.window.draw(
             count,
@@ -251,7 +252,7 @@ class SeasonPool:
         return taken
 
     def _record_point_time(self, node_id: int, *, now: float) -> None:
-        """Record `now` as the time of a node's latest chart point; `report` spaces the points."""
+        """Record when a node's latest chart point was made, so that `report` keeps points apart."""
         if len(self._point_times) >= self._sweep_at:
             times = self._point_times.items()
             self._point_times = {node: at for node, at in times if now - at < POINT_EVERY_S}

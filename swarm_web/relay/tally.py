@@ -71,7 +71,7 @@ class Change:
         self.external_used = max(self.external_used, report.external_used)
 
     def merge_into(self, later: "Change") -> None:
-        """Add this change to `later`; if `later` has a report, that report is kept."""
+        """Add this change to a newer one, `later`; if both have a report, keep the newer report."""
         for name in COUNTS + EVIDENCE:
             setattr(later, name, getattr(later, name) + getattr(self, name))
         for name in TOTALS:
@@ -165,7 +165,8 @@ class Tally:
     def put_back(self, changes: dict[SeasonNode, Change], points: list[Point]) -> None:
         """Put back changes and points from `take_changes` that could not be written.
 
-        They are merged with those collected since. Only the newest MAX_POINTS points are kept.
+        They are merged with what was collected after that call. Only the newest MAX_POINTS points
+        are kept.
         """
         for season_node, change in changes.items():
             change.merge_into(self.change(season_node))
@@ -183,7 +184,7 @@ class Tally:
         return taken
 
     def bound_credits(self) -> None:
-        """Drop the oldest `pairs` beyond MAX_PAIRS and the oldest `lessons` beyond MAX_LESSONS.
+        """Drop the oldest items of `pairs` and `lessons`, down to MAX_PAIRS and MAX_LESSONS items.
 
         For use while credits cannot be sent, so that they do not fill the memory.
         """

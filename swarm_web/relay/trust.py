@@ -25,8 +25,8 @@ WINDOW = 64
 class Trust:
     """Whether a node's declarations have lapsed, and the checks in the present window of checks.
 
-    In this window, which has at most WINDOW checks, `checked` declarations were checked so far, and
-    `false` of these were false.
+    `checked` is the number of declarations checked in this window so far, which is less than
+    WINDOW. `false` is the number of false ones among them.
     """
 
     checked: int

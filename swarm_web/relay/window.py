@@ -57,7 +57,7 @@ class Bounds:
 class PoolWindow:
     """The rollouts of one season that this process can hand out, and the sum of their bytes.
 
-    `key in window` is whether it holds a rollout with this `Entry.key`.
+    `key in window` tells whether the window holds a rollout with this `Entry.key`.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -88,16 +88,17 @@ class PoolWindow:
     def add(self, entry: Entry, *, now: float) -> Outcome:
         """Add an entry, and evict expired entries and entries over a bound; return the outcome.
 
-        - DUPLICATE: not added, because the window holds the entry's key, or a remembered rollout
-          (`likeness`) with the same task and completions.
+        - DUPLICATE: not added, because the window holds a rollout with the entry's key, or one that
+          is remembered (`relay.likeness`) and has the entry's task and completions.
         - NEAR_DUPLICATE: not added, because it is similar to one of the last _MAX_COMPARED rollouts
           of the same party for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
-        A copy may reach this process before its original. So if the remembered rollout is of
-        another party and was published later than `entry`, it is removed and `entry` is added. This
-        does not apply if `entry` is published at `now` or is a near duplicate. A publication time
-        after `now`, by another process's clock, counts as `now`.
+        A copy may reach this process before its original. So a remembered rollout with the entry's
+        task and completions is removed, and `entry` is added, if the rollout is of another party
+        and was published later than `entry`. This does not apply if `entry` is published at `now`
+        or is a near duplicate. A publication time after `now`, which can come from the clock of
+        another process, counts as `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
@@ -192,7 +193,7 @@ class PoolWindow:
         return body
 
     def _find_twin(self, entry: Entry) -> Entry | None:
-        """Return the rollout with the same task and completions if it is remembered, or None."""
+        """Return the remembered rollout with the task and completions of `entry`, or None."""
         twin = self._contents.get(entry.digests.content)
         return twin if twin is not None and self._likeness_of(twin).is_remembered else None
 
@@ -228,7 +229,7 @@ class PoolWindow:
             self._remove(self._oldest(self._bytes.largest()))
 
     def _oldest(self, party: str, *, dataset: str | None = None) -> Entry:
-        """Return a party's oldest entry, in `dataset` if it is given; there must be one."""
+        """Return a party's oldest entry, of `dataset` if given; such an entry must exist."""
         return next(
             entry
             for entry in self._parties[party].by_age()
@@ -238,8 +239,8 @@ class PoolWindow:
     def expire(self, *, now: float) -> None:
         """Evict entries whose time is more than `max_age_s` before or after `now`.
 
-        An entry's time is that far after `now` only if the clock was set back since it was added.
-        Entries are examined from the first one added, up to the first one that stays.
+        An entry's time can be after `now` only if the clock was set back after the entry was added.
+        Entries are examined in the order in which they were added, up to the first one that stays.
         """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:
@@ -299,7 +300,8 @@ class PoolWindow:
 def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
     """Return whether `held` is a copy of `entry`, which has the same task and completions.
 
-    True if they are of different parties and `entry` was published first. False if `entry` is being
-    published now, even if `held` has a later time: this machine's clock may have been set back.
+    True if the two are of different parties and `entry` was published before `held`. But False if
+    `entry` is published at `now`, because then `held` has a later time only if this machine's clock
+    was set back.
     """
     return held.party != entry.party and entry.at < min(held.at, now)

@@ -104,9 +104,9 @@ def write_contributions(
     *,
     random: Random,
 ) -> None:
-    """Write the contributions of the nodes in `rounds`, except untrained ones (arm `base`).
+    """Write the contributions of the season's participants, except untrained nodes (arm `base`).
 
-    `rounds` maps a node's index in the population to the number of rounds that it took part in.
+    `rounds` maps each participant's index in the population to the number of its rounds.
     """
     Contribution.objects.bulk_create(
         (

@@ -43,9 +43,9 @@ _ISOLATED_SHARE = 0.4
 class Population:
     """The nodes by index, in the order in which they join.
 
-    `arrivals` are the times of joining, from 0, the first round, to 1, the last one; ascending. The
-    first nodes are one untrained node for each model. `groups` (nodes,) has the index of each
-    trained node's model in KINDS, and -1 for untrained nodes. `floors` and `ceilings`
+    `arrivals` (nodes,) are the times of joining, ascending; all rounds together take the time from
+    0 to 1. The first nodes are one untrained node for each model. `groups` (nodes,) has the index
+    of each trained node's model in KINDS, and -1 for untrained nodes. `floors` and `ceilings`
     (nodes, datasets) are the chances to solve a question before and after training.
     """
 

@@ -142,7 +142,7 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
 
 
 def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
-    """Draw and store a round's questions; return the round with them and with drawn completions."""
+    """Draw a round's questions and completions, and store the questions; return the DemoRound."""
     ids = [uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks]
     drawn = [make_question(task.dataset, random=random) for task in tasks]
     questions = Question.objects.bulk_create(

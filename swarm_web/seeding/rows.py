@@ -40,7 +40,7 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class DemoRound:
-    """A round with its questions, and for each of them completions to answer it with."""
+    """A round, its questions, and for each question completions from which answers are drawn."""
 
     judge_round: Round
     questions: list[Question]
@@ -100,7 +100,7 @@ def score_rows(
 
 @dataclass(frozen=True)
 class _Result:
-    """A node's score in a round, and its values for SCORE_COLUMNS from `correct` on (`columns`)."""
+    """A node's score in a round; `columns` has the values for SCORE_COLUMNS from `correct` on."""
 
     score: float
     columns: Row

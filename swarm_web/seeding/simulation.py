@@ -45,7 +45,7 @@ class Simulation:
     def __init__(
         self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
-        """`datasets` has, for each question of a round, the column of `floors` of its dataset."""
+        """`datasets` has for each question its dataset, as a column of `Population.floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)
         self._population, self._size, self._datasets = population, size, datasets
         self._rng = np.random.default_rng(seed)

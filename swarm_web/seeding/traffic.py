@@ -56,9 +56,9 @@ class TrafficWriter:
                 TrainingPoint.objects.bulk_create(self._make_points(index, size.points))
 
     def _make_rollout(self, number: int, count: int) -> tuple[ArchivedRollout, list[Learned]]:
-        """Return rollout `number` of `count`, the oldest first, and the nodes that trained on it.
+        """Return one of `count` rollouts, and records of the nodes that trained on it.
 
-        The rollout has verdicts, as if the site's verifier had scored it.
+        Number 0 is the oldest. The rollout has verdicts, as if the site's verifier had scored it.
         """
         random, clock = self._random, self._clock
         author = random.choice(self._sharers)

@@ -42,7 +42,7 @@ SimulatedRound = tuple[DemoRound, RoundOutcome]
 class DemoWriter:
     """Writes the demo data of one swarm.
 
-    The same seed gives the same data, relative to the present.
+    The same size and seed give the same data, except that all times are relative to the clock.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class DemoWriter:
         open_round(season, nodes, tasks=self._tasks, clock=clock, random=random)
 
     def _write_rounds(self, simulated: list[SimulatedRound], nodes: Sequence[Node]) -> None:
-        """Append the seats, answers and scores of these rounds to their tables."""
+        """Append the seats, answers and scores of simulated rounds to the database tables."""
         population, random = self._population, self._random
         seats = (row for each in simulated for row in seat_rows(*each, nodes))
         answers = (row for each in simulated for row in answer_rows(*each, nodes, random=random))

@@ -81,10 +81,10 @@ class Site:
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of the digests of the questions asked before a round in its season.
+        """Return the address of the digests of all questions asked before round `number`.
 
-        The file has one JSON object per line for each earlier round of the season. The object of a
-        sealed round has no digests.
+        The file has one JSON object per line for each earlier round of the same season. The object
+        of a sealed round has no digests.
         """
         return f"{self.base}/rounds/{number}/asked.jsonl"
 

@@ -103,9 +103,9 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 def send_test(channel: Channel, *, now: datetime) -> None:
     """Queue a test message, which is not sent again if the attempt fails.
 
-    If the channel's latest attempt failed, the pause before the next one ends now, so that the test
-    is sent soon. Raises RequestError if the account has used up its MAX_TESTS tests. The count
-    restarts TESTS_PERIOD_S seconds after the first of them.
+    If the channel's latest attempt failed, the pause before the next attempt ends now, so that the
+    test is sent soon. Raises RequestError if the account has already sent MAX_TESTS tests in a
+    period, which begins with a test and lasts TESTS_PERIOD_S seconds.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

@@ -1,9 +1,8 @@
 """The outbox: leases due messages, which a courier's threads send, and records the outcomes.
 
-A lease postpones the channel's next attempt by LEASE, so that no other worker sends the same
-message. If a worker dies, its messages are sent again when their lease ends, with the same ids.
-A channel with a lease has no second attempt at the same time, unless `send_test` or `switch_on`
-ends the lease early.
+A lease is on a channel: it postpones the channel's next attempt by LEASE, so that no other worker
+sends the message at the same time, unless `send_test` or `switch_on` ends the lease early. If a
+worker dies, its messages are sent again when the lease ends, with the same ids.
 """
 
 from collections.abc import Iterable
@@ -62,8 +61,9 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
     """Record outcomes; switch off channels whose receiver is gone or has failed for too long.
 
-    A failed message is due again after a pause, up to MAX_ATTEMPTS attempts (a test message: one).
-    Outcomes of messages that were leased again or dropped in the meantime are ignored.
+    A failed message is due again after a pause, up to MAX_ATTEMPTS attempts; a test message gets
+    only one. The outcome of an attempt is ignored if its message was leased again or dropped after
+    the attempt began.
     """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:

@@ -35,7 +35,7 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
 
     Left out are nodes whose owner has no channel for this event, nodes whose client closed the
     connection itself (goodbye), blocked nodes, and nodes whose silence an earlier call handled. A
-    channel created after the node counted as silent gets no message.
+    channel created after a node began to count as silent gets no message about the node.
 
     Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """
@@ -86,7 +86,7 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back, for channels with a delivery about the silence.
+    """Queue messages about nodes that are back, for channels that got one about the silence.
 
     Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """

@@ -22,8 +22,8 @@ def notice_minimum(*, now: datetime) -> int:
     """Queue messages to owners of nodes whose client is older than the current or next minimum.
 
     Nodes not seen for 30 days and blocked nodes are ignored. Each channel gets one message for each
-    minimum version. A call queues up to BATCH messages for each version, and returns how many it
-    queued in all: 0 when none is left.
+    minimum version. A call queues up to BATCH messages for each version and returns their total
+    number: 0 when no message is left.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION

@@ -28,10 +28,11 @@ def notice_rounds(*, now: datetime) -> int:
     """Queue messages about one closed round, for a batch of channels that subscribed to scores.
 
     Of the rounds that closed in the last hour, the earliest with unprocessed channels is chosen. A
-    channel belongs to a round if it existed when the round closed and its owner has a node that the
-    round scored. A channel gets one message with the scores of all its owner's nodes. It gets none
-    if its last message was about a round that closed less than ROUND_PAUSES[kind] earlier. Returns
-    the number of processed channels, with or without a message; 0 if none are left.
+    channel belongs to a round if it existed when the round closed and its owner has a node that was
+    scored in the round. A channel gets one message with the scores of all these nodes of its owner,
+    or none if its last message about a round concerned one that closed less than ROUND_PAUSES[kind]
+    earlier. Returns the number of processed channels, with or without a message; 0 if none are
+    left.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

@@ -36,9 +36,9 @@ class ArchivedRollout(models.Model):
 
     The check sets `checked_at`. If it can score the rollout, it also sets `question`, `solved` (how
     many of `total` completions are right), and each completion's `score`, `solved` and `verdict`.
-    Before the check, and if it cannot score the rollout, `question` is empty and the others are
-    null; `failure` (an ErrorCode) is the reason why it cannot. `learned_by` is the number of rows
-    in `learned`.
+    Before the check, and if it cannot score the rollout, `question` is empty, and all `score`,
+    `solved` and `verdict` are null; `failure` (an ErrorCode) says why the rollout could not be
+    scored. `learned_by` is the number of rows in `learned`.
     """
 
     season = models.ForeignKey(

@@ -10,15 +10,15 @@ class Contribution(models.Model):
 
     The server counts `published`, `rejected` (sent by this node, but not accepted) and `delivered`
     (to this node). `step`, `training_reward`, `informative_share`, `local_used`, `external_used`
-    and `external_dropped` come from the node's training reports, but `external_used` is at most
-    `delivered`. `used_by_others` counts how often other nodes reported that they trained on this
-    node's rollouts. It does not count refuted rollouts, nor uses over the limit for a pair of
-    parties (`relay.pairs`).
+    and `external_dropped` come from the node's training reports. A reported `external_used` over
+    `delivered` is stored as `delivered`. `used_by_others` counts how often other nodes reported
+    that they trained on this node's rollouts. It does not count refuted rollouts, nor uses over the
+    limit for a pair of parties (`relay.pairs`).
 
-    Of the rollouts that the node declared informative, the site checked `declared_checked`, and the
-    declarations of `declared_false` were false. `window_checked` and `window_false` are the same
-    counts in the current window of checks, which decides whether the node's declarations count
-    (`relay.trust`). While `declarations_lapsed_at` is set, the declarations do not count.
+    `declared_checked` counts the node's declarations that the site checked, and `declared_false`
+    those of them that were false. `window_checked` and `window_false` count only those of the
+    current window of checks, which decides whether the node's declarations count (`relay.trust`).
+    While `declarations_lapsed_at` is set, the declarations do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")

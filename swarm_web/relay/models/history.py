@@ -8,9 +8,10 @@ from swarm_web.nodes.models import Node
 
 
 class Exchange(models.Model):
-    """`taker` trained on `used` rollouts of `giver` in the hour that begins at `hour`.
+    """How many rollouts (`used`) of `giver` the node `taker` trained on in one hour.
 
-    Only rollouts that were delivered to the taker and named in its reports count, each once.
+    The hour begins at `hour`. Only rollouts that were delivered to the taker and named in its
+    reports count, each once.
     """
 
     season = models.ForeignKey(
@@ -38,7 +39,7 @@ class Exchange(models.Model):
 
 
 class CreditSource(models.Model):
-    """A web process that sends batches of credits, and the number of the last one booked."""
+    """A web process that sends batches of credits, and the number of its last booked batch."""
 
     name = models.CharField(max_length=64, primary_key=True)
     number = models.BigIntegerField()

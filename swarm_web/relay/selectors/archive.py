@@ -65,9 +65,9 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 
 
 def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
-    """Return the verified rollouts that match, newest first, as a QuerySet.
+    """Return the verified rollouts that match `filters`, newest first, as a QuerySet.
 
-    Reading it takes two queries. With a filter by learner, the call itself takes one more.
+    Reading the QuerySet takes two queries. If `filters.learner` is set, this call makes one, too.
     """
     rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():

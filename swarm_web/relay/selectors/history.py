@@ -13,7 +13,7 @@ _DAY_OF_POINTS = 288
 
 @dataclass(frozen=True)
 class Flow:
-    """The node named `taker` trained on `used` rollouts of the node named `giver`."""
+    """How many rollouts (`used`) of the node named `giver` the node named `taker` trained on."""
 
     giver: str
     taker: str
@@ -22,7 +22,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another node, by name, and how many rollouts were used (see `taken_from` and `given_to`)."""
+    """A node's name, and how many rollouts it gave (`taken_from`) or used (`given_to`)."""
 
     node: str
     used: int

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 def pool_size(season_id: int) -> int:
     """Return how many rollouts a season's pool holds, as a web process last wrote it.
 
-    0 if none has written it in the last minute. Raises redis.exceptions.RedisError.
+    0 if no process has written it in the last minute. Raises redis.exceptions.RedisError.
     """
     held = cast("bytes | None", sync_redis().get(season_key(season_id, "held")))
     return int(held or 0)

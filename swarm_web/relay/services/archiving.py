@@ -54,8 +54,8 @@ def store_samples() -> int:
 def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
     """Check up to _CHECK_BATCH unchecked archived rollouts, oldest first; return how many.
 
-    They stay locked until their verdicts are committed; other workers skip them. Credits for
-    rollouts that the check refutes are withdrawn.
+    The rollouts stay locked until their verdicts are committed; other workers skip them. Credits
+    for rollouts that the check refutes are withdrawn.
     """
     with transaction.atomic():
         waiting = ArchivedRollout.objects.waiting().select_for_update(skip_locked=True)

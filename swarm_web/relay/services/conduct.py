@@ -85,10 +85,10 @@ def evaluate_conduct(*, now: datetime) -> int:
 def set_level(
     contributions: QuerySet[Contribution], *, level: Level, pinned: bool, now: datetime
 ) -> int:
-    """Set the level of each contribution's node in its season; return how many were set.
+    """Set the nodes' levels in the contributions' seasons; return how many levels were set.
 
-    The nodes' findings and windows are reset. A pinned level stays until an operator changes it;
-    otherwise the rules continue from the new level.
+    The nodes' findings and windows are reset. A pinned level stays until an operator changes it. If
+    the level is not pinned, the rules continue from it.
     """
     pairs = list(contributions.values_list("node_id", "season_id"))
     for node_id, season_id in pairs:
@@ -115,7 +115,10 @@ def _lock(node_id: int, season_id: int) -> Conduct:
 
 
 def _evaluate(pk: int, *, now: datetime) -> None:
-    """Evaluate a node's evidence, and store its new level; skip a locked or pinned row."""
+    """Evaluate the evidence in a conduct row, and store the node's new level in the row.
+
+    Does nothing if the row is locked or its level is pinned.
+    """
     with transaction.atomic():
         rows = Conduct.objects.select_for_update(skip_locked=True).filter(pk=pk, pinned=False)
         row = rows.first()
@@ -143,7 +146,10 @@ def _evaluate(pk: int, *, now: datetime) -> None:
 
 
 def _reset_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin new windows in the row, so that earlier counts no longer matter; do not save it."""
+    """Begin a window of messages in the row, and clear the window of checks.
+
+    So earlier counts no longer matter. The row is not saved.
+    """
     row.sent_window, row.check_window = {"since": now.isoformat(), **_read_totals(row)}, {}
 
 
@@ -172,9 +178,10 @@ def _read_sent(row: Conduct, *, now: datetime) -> Sent:
 
 
 def _begin_windows(row: Conduct, *, now: datetime) -> None:
-    """Begin a window of messages if none is open or it is too old, and of checks if it is full.
+    """Begin a window of messages in the row if none is open, and clear a full window of checks.
 
-    Changes the row without saving it. The new window of checks is empty until the next check.
+    A window of messages is open for WINDOW. The next check begins a new window of checks. The row
+    is not saved.
     """
     began = row.sent_window
     if not began or now - datetime.fromisoformat(began["since"]) > WINDOW:

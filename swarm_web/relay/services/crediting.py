@@ -1,12 +1,12 @@
 """Books credits in batches: who trained on whose rollouts, and on which archived ones.
 
-Each batch is booked once. The transaction that books it also stores its number as the last one of
-its process, and only then is the batch removed from the list in Redis. If Postgres, Redis or this
-process fails in between, the next call books what is not booked yet.
+No batch is booked twice. Each web process numbers its batches. The transaction that books a batch
+also stores its number (`CreditSource`), and only then is the batch removed from the list in Redis.
+If Postgres, Redis or the worker fails in between, the next call books what is not booked yet.
 
 A giver's total (`Contribution.used_by_others`) does not count credits for rollouts that the site's
 check refutes, nor credits over the limit for a pair of parties (`relay.pairs`). `Exchange` counts
-both.
+both kinds.
 """
 
 import logging
@@ -74,7 +74,10 @@ def _try_lock() -> bool:
 
 
 def _unpack(packed: bytes) -> Credits | None:
-    """Return the unpacked batch; None if it is unreadable, as one of another version may be."""
+    """Return the unpacked batch, or None if it is unreadable.
+
+    A batch of another version of the site may be unreadable.
+    """
     try:
         return _decoder.decode(packed)
     except msgspec.DecodeError:
@@ -160,7 +163,7 @@ def _lock_archived(lessons: Sequence[Lesson]) -> dict[_ArchiveKey, ArchivedRollo
 
 
 def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Counter[PairKey]:
-    """Count the lessons about the `refuted` rollouts, by pair.
+    """Count the lessons about the `refuted` rollouts, for each season, minute, giver and taker.
 
     A lesson is a node's report that it trained on a rollout.
     """
@@ -224,8 +227,8 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
 def _store_exchanges(used: Mapping[PairKey, int]) -> None:
     """Add the uses to the exchanges of their hours.
 
-    An exchange that is not stored yet is created only if its hour is in `_open_hours`; otherwise
-    its uses are skipped. Uses of deleted seasons and nodes are skipped too.
+    A missing exchange is created only in an hour that `_open_hours` returns; otherwise its uses are
+    skipped. Uses of deleted seasons and nodes are skipped too.
     """
     if not used:
         return
@@ -262,10 +265,10 @@ def _store_exchanges(used: Mapping[PairKey, int]) -> None:
 
 
 def _open_hours(used: Iterable[PairKey]) -> list[datetime]:
-    """Return the hours in which all pairs of `used` can be stored as new exchanges.
+    """Return the hours of `used` in which exchanges may be created.
 
-    An hour has at most MAX_PAIRS_PER_HOUR exchanges. Here all pairs of `used` count as new, even if
-    some are already stored.
+    These are the hours that would have at most MAX_PAIRS_PER_HOUR exchanges if all their pairs in
+    `used` were new.
     """
     pairs = {(season, _hour_of(minute), giver, taker) for season, minute, giver, taker in used}
     added = Counter(hour for _, hour, *_ in pairs)

@@ -1,4 +1,4 @@
-"""Checks rollouts of the pool with the site's verifier, and whether nodes' declarations count.
+"""Checks pooled rollouts with the site's verifier, and decides which nodes' declarations count.
 
 The results are also evidence of conduct (`services.conduct`). If a worker crashes, the rollouts
 that it has taken off the queue are not checked, which is acceptable.
@@ -39,11 +39,11 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Returns how many rollouts were taken off the queue, without those that `take_checks` skips
-    because they were taken before. Returns 0 and does nothing if no season is running, or if no
-    node has contributed to it yet. Rollouts of other seasons are dropped unchecked. `is_late` is
-    called before each check; once it returns True, the remaining rollouts are dropped too,
-    because a question that hangs the generator takes seconds.
+    Returns how many rollouts were taken off the queue, except those that had been taken before
+    (`take_checks`). Returns 0 and does nothing if no season is running, or if no node has
+    contributed to the running season yet. Rollouts of other seasons are dropped unchecked.
+    `is_late` is called before each check, because a question that hangs the generator takes
+    seconds. Once it returns True, the remaining rollouts are dropped unchecked.
     """
     season = _running_season()
     if season is None:
@@ -72,8 +72,8 @@ def check_declarations(
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:
     """Let the lapsed declarations in these contributions count again; return how many had lapsed.
 
-    When a worker next publishes which nodes' declarations have lapsed, the web processes remove
-    these nodes' earlier rollouts from the pool.
+    When a worker next publishes which nodes' declarations have lapsed, the web processes drop the
+    restored nodes' rollouts from the pool (`SeasonPool.apply_results` says why).
     """
     return contributions.filter(declarations_lapsed_at__isnull=False).update(
         declarations_lapsed_at=None, window_checked=0, window_false=0
@@ -83,7 +83,7 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
 def _running_season() -> tuple[int, AnswerRules] | None:
     """Return the running season's id and answer rules.
 
-    None if no season is running, or if no node has contributed to it yet.
+    None if no season is running, or if no node has contributed to the running season yet.
     """
     contributions = Contribution.objects.filter(season__state="running")
     rows = contributions.values_list("season_id", "season__answer_rules")[:1]

@@ -91,7 +91,7 @@ JOIN judge_season ON judge_season.id = new.season
 
 
 def fold_changes(changes: Mapping[SeasonNode, Change], points: Sequence[Point]) -> None:
-    """Add changes to contributions and conduct, and store training points, all or nothing.
+    """Add changes to contributions and conduct, and store training points, in one transaction.
 
     Contributions are created if missing. Deleted nodes and seasons are skipped.
     """
@@ -108,7 +108,7 @@ def fold_changes(changes: Mapping[SeasonNode, Change], points: Sequence[Point]) 
 def _count_columns(
     changes: Mapping[SeasonNode, Change], names: Sequence[str]
 ) -> dict[str, list[object]]:
-    """Return lists of the changes' values by name: `season`, `node`, and the fields in `names`."""
+    """Return columns of the changes by name: `season`, `node`, and the fields in `names`."""
     columns = {name: [getattr(row, name) for row in changes.values()] for name in names}
     seasons, nodes = [season for season, _ in changes], [node for _, node in changes]
     return {"season": seasons, "node": nodes, **columns}

@@ -259,7 +259,8 @@ class SwarmNode(TrainingHooks):
     async def _await_first_welcome(self) -> None:
         """Raise NodeError if no welcome comes within FIRST_JOIN_TIMEOUT_S when joining a new site.
 
-        Nothing is raised if the node is paused at that time, because it does not connect then.
+        Nothing is raised if the node is paused when this time ends, because a paused node does not
+        connect.
         """
         try:
             async with asyncio.timeout(FIRST_JOIN_TIMEOUT_S):
@@ -324,7 +325,7 @@ class SwarmNode(TrainingHooks):
     def _change_arm(self, season: SeasonInfo) -> None:
         """Use the arm from the settings or, if the season assigns arms, reconnect to get one.
 
-        Until then the node's arm is `isolated`.
+        Until the coordinator has assigned an arm, the node's arm is `isolated`.
         """
         if season.assignment == "choice":
             self._view.arm = self._settings.arm

@@ -20,8 +20,9 @@ class Reporter:
     """Sends training reports to the coordinator.
 
     A report's counters are totals, so a newer report replaces one that is still queued. The names
-    of used rollouts are not totals: the latest MAX_USED of them are collected until a report that
-    includes them is accepted. `interval_s` is the minimum time in seconds between two reports.
+    of used external rollouts are not totals: the latest MAX_USED names are kept until the
+    coordinator accepts a report that includes them. `interval_s` is the minimum time in seconds
+    between two reports.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Reporter:
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Queue a report of a step and of the totals, in place of one that is still queued.
+        """Queue a report of a step and of the totals, in place of a report that is still queued.
 
         Must be called on the event loop.
         """

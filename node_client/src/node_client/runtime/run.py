@@ -45,7 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
-    """Carry out the leader's messages until it dismisses this process or memory runs out.
+    """Carry out messages from the leader, the first process of `team`, until dismissed.
+
+    Also returns when memory runs out.
 
     Raises NodeError if the device or model cannot be used, or if another process of the team ended.
 
@@ -65,8 +67,8 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 def leading(team: Team) -> Iterator[None]:
     """Dismiss the team's followers at the end of the `with` block, also after an error.
 
-    If this process failed in work that it shares with the followers, they still wait for its share
-    and cannot be dismissed. The launcher ends them when this process ends.
+    If this process failed in work that it does together with the followers, the followers still
+    wait for its part and cannot be dismissed. The launcher ends them when this process ends.
     """
     try:
         yield
@@ -149,21 +151,21 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
-    """Return a node of the settings' coordinator, or one that trains offline if there is none."""
+    """Return a node of the coordinator in the settings, or without one a node that trains alone."""
     if settings.site is None:
         return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
 
 
 def choose_output(settings: Settings, *, console: Console) -> Output:
-    """Return `json` or `plain` as set, `plain` if there is no terminal, otherwise `panel`."""
+    """Return `json` or `plain` if set; otherwise `panel` on a terminal, and `plain` elsewhere."""
     if settings.json:
         return "json"
     return "plain" if settings.plain or not console.is_terminal else "panel"
 
 
 def set_up_log(console: Console, *, output: Output) -> None:
-    """Log to the terminal: with a panel only warnings, with JSON output to standard error."""
+    """Log to the terminal. With a panel, log only warnings; with JSON output, log to stderr."""
     handler: logging.Handler
     if output == "panel":
         handler = RichHandler(console=console, show_path=False, show_level=False)
@@ -216,8 +218,9 @@ def _print_event(event: Event) -> None:
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Stop the node after its step on the first Ctrl-C or SIGTERM, and at once on the second.
 
-    A launcher passes a terminal's Ctrl-C on as SIGTERM, so only a second signal of the same kind
-    counts. SIGHUP, which a closed terminal sends, has the same effect, except under nohup.
+    A second signal must be of the same kind as the first, because a launcher also sends SIGTERM
+    after a terminal's Ctrl-C. SIGHUP, which a closed terminal sends, is handled like SIGTERM,
+    except under nohup.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
     """Return whether a checkpoint is due, by the steps and seconds since the last one.
 
-    It is due after `save_steps` steps, but not within 30 s; and after 300 s if there was a step.
+    A checkpoint is due after `save_steps` steps if at least 30 s have passed. After 300 s it is due
+    if there was at least one step.
     """
     if seconds >= SAVE_AT_LEAST_EVERY_S:
         return steps > 0
@@ -94,9 +95,9 @@ class Saver:
             await self._save(trainer)
 
     async def save_if_changed(self, trainer: Trainer) -> None:
-        """Write a checkpoint if there were steps since the last one, then let an upload finish.
+        """Write a checkpoint if there were steps since the last one; wait for an unfinished upload.
 
-        Waits at most UPLOAD_TIMEOUT_S seconds for an upload that has started.
+        The wait ends after UPLOAD_TIMEOUT_S seconds.
         """
         if trainer.steps_done != self._step:
             await self._save(trainer)
@@ -120,7 +121,7 @@ class Saver:
         release_memory(trainer.policy.device)
 
     def _note_failure(self, problem: OSError | RuntimeError | MemoryError) -> None:
-        """Show that the disk or memory prevented a checkpoint. Raises `problem` if neither did."""
+        """Show that the disk or memory prevented a checkpoint. Raise any other `problem`."""
         if isinstance(problem, OSError):
             why = str(problem)
             fix = f"Free some space in {self._settings.state.path}."

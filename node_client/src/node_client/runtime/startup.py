@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def check_system(arm: Arm) -> None:
-    """Raise NodeError if this system cannot train, unless the arm is `base`, which does not."""
+    """Raise NodeError if this system cannot train, unless the arm is `base`, which never trains."""
     if arm != "base" and not process.SUPPORTED:
         raise NodeError(
             "Training scores answers in an isolated child process, which native Windows does not "
@@ -49,8 +49,8 @@ def prepare(
     """Prepare a locked state folder for a run; return the renamed folder of checkpoints, if any.
 
     If `start` is `fresh`, the folder of earlier checkpoints and the metrics of their run are
-    renamed, with the current time in the new names. Otherwise, or if there are no checkpoints,
-    nothing changes and None is returned.
+    renamed, with the current time in the new names, and the progress file is removed. Otherwise, or
+    if there are no checkpoints, nothing changes and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -65,8 +65,9 @@ def prepare(
 def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
     """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
-    Raises NodeError if there is not. Logs a warning if there is space for one, but not for all that
-    will exist at once: the newest `kept`, the best, and the one that is being written.
+    Raises NodeError if there is too little space. Logs a warning if the space is enough for one
+    checkpoint, but not for all that will exist at once: the newest ones (`kept` is their number),
+    the best one, and the one that is being written.
     """
     free = shutil.disk_usage(state.path).free
     size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
@@ -84,10 +85,10 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
     """Rename the metrics of a run whose checkpoints are lost, before a new run starts at step 1.
 
-    Call it only if there is no intact checkpoint. The progress file is written with each
-    checkpoint. If it exists, there was a checkpoint: the metrics are renamed and the progress file
-    is removed. If it does not exist, the earlier run ended before its first checkpoint; nothing is
-    changed, because the new run makes the same steps again.
+    Call this only if there is no intact checkpoint. The progress file is written with each
+    checkpoint, so it shows whether there ever was one. If so, the metrics are renamed and the
+    progress file is removed. Otherwise the earlier run ended before its first checkpoint; nothing
+    is changed, because the new run makes the same steps again.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

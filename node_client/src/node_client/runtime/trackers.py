@@ -67,7 +67,7 @@ class TrackerSink:
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
-        """If the body fails, log a warning and stop using the tracker."""
+        """If the `with` block fails, log a warning and stop using the tracker."""
         try:
             yield
         except TROUBLE as problem:
@@ -76,9 +76,9 @@ class TrackerSink:
 
 
 def open_tracker(settings: Settings) -> TrackerSink | None:
-    """Return a sink for the tracker that `report_to` names, or None if that is `none`.
+    """Return a sink for the tracker that `report_to` names, or None if `report_to` is `none`.
 
-    Raises SettingsError if wandb is named, and `_check_account` finds no valid account.
+    Raises SettingsError if wandb is named and has no valid account, or is too old to check that.
     """
     match settings.report_to:
         case "none":
@@ -95,7 +95,7 @@ def open_tracker(settings: Settings) -> TrackerSink | None:
 class _TensorBoard:
     """A `TrackerRun` that writes TensorBoard's event files into the state folder.
 
-    If a resumed run repeats steps, they replace the earlier ones.
+    If a resumed run repeats a step, the new figures of the step replace the earlier ones.
     """
 
     def __init__(self, settings: Settings, *, step: int) -> None:
@@ -161,7 +161,7 @@ def _open_trackio(settings: Settings) -> _WandbRun:
 
 
 def _describe_run(settings: Settings) -> dict[str, Any]:
-    """Return the run's project, name and settings, without secrets."""
+    """Return the run's project and name, and as `config` its model, arm and training settings."""
     return {
         "project": settings.project,
         "name": settings.run_name,

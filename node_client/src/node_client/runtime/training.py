@@ -258,8 +258,8 @@ class Training:
     async def _wait_after_failure(self, refusal: RefusedError, trainer: Trainer) -> None:
         """Show why a step failed; then wait before the next attempt, longer each time.
 
-        The wait ends when the node is stopped. When MAX_FAILURES steps in a row have failed, save
-        and raise NodeError instead.
+        The wait ends when the node is stopped. After MAX_FAILURES failed steps in a row, instead of
+        waiting, save a checkpoint and raise NodeError.
         """
         self._view.show_refusal(refusal)
         log.warning("the step failed: %s", refusal)

@@ -46,7 +46,7 @@ class Settings(RunConfig):
 class SettingChoices:
     """The value of each setting, from the source with the highest priority that gives one.
 
-    `given` has the settings that a source gives; the others have their default.
+    `given` has the settings that a source gives; all other settings have their default.
     """
 
     site: Site | None
@@ -140,9 +140,9 @@ def find_token(choices: SettingChoices) -> str:
     """Return the node's token, or an empty string if none is given.
 
     If both `token` and `token_file` are given, the one from the source with the higher priority is
-    used. If both come from the same source, `token` is used if that is the command line, otherwise
-    `token_file`. Raises SettingsError when the file cannot be read or is empty, or if the token has
-    invalid characters.
+    used. If both come from the command line, `token` is used; if both come from the environment or
+    both from a file, `token_file`. Raises SettingsError when the file cannot be read or is empty,
+    or if the token has invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""

@@ -250,7 +250,7 @@ class StepPlan:
 
     @property
     def size(self) -> int:
-        """I + J, the rollouts of a training set."""
+        """I + J, the number of rollouts in a training set."""
         return self.local + self.external
 
 

@@ -28,7 +28,7 @@ PendingAnswer = tuple[int, AnswerText]
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the spool's file: a pending answer, or a question whose answer is settled."""
+    """A line of the file of answers: a pending answer, or the question of a settled one."""
 
     owner: str
     round: int

@@ -101,9 +101,9 @@ def save(
 
     `run` is other data of the run that JSON can represent, and `merit` the model's score, if it has
     one. The files are written under another name, flushed to disk and then renamed, so a crash
-    leaves either the complete checkpoint or none. Afterwards, the newest `limit` checkpoints,
-    including this one, and the one with the best merit are kept, and the others removed. Raises
-    OSError, such as for a full disk, and RuntimeError or MemoryError when memory runs out.
+    leaves either the complete checkpoint or none. Afterwards, all checkpoints are removed except
+    this one, the newest `limit` - 1 others and the one with the best merit. Raises OSError, such as
+    for a full disk, and RuntimeError or MemoryError when memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
@@ -183,7 +183,7 @@ def newest_first(folder: Path) -> list[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a crash left: partial checkpoints, and those replaced by one of the same step."""
+    """Remove what a crash left: partial checkpoints, and checkpoints that were replaced."""
     for leftover in folder.glob(".step-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for replaced in folder.glob(f"step-*{_BEFORE}"):

@@ -30,8 +30,8 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
     """A line of the file of commitments: the commitment to a round, and when it was received.
 
     `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
-    machine's clock. `restored` is the number of the chain link that recorded the site's latest
-    restore of a backup at that time, 0 if there was none.
+    machine's clock. `restored` is the number of the chain link that records the last time before
+    `seen_at` when the site restored a backup, 0 if it never did.
     """
 
     site: str
@@ -63,10 +63,10 @@ class CommitmentLog:
         self._restored: Restored | None = None
 
     def update_restored(self, chain: ChainHead | None) -> None:
-        """Remember which backup the site restored last, if any, as stated in its chain head.
+        """Remember which backup the site restored last, as stated in `chain`; ignore None.
 
-        The rounds after that backup are lost, and the site uses their numbers again. `record`
-        therefore accepts a second commitment for these numbers. None is ignored.
+        The rounds after the backup are lost, and the site uses their numbers again. `record`
+        therefore accepts a second commitment to a round with such a number.
         """
         if chain is not None:
             self._restored = chain.restored
@@ -74,10 +74,10 @@ class CommitmentLog:
     def record(self, announced: RoundInfo | None) -> None:
         """Record the commitment to a round that is not over yet, unless one is recorded already.
 
-        A recorded commitment to a round that the site lost by restoring a backup does not count.
-        If the recorded commitment counts and differs from the announced one, a warning is logged
-        and nothing is recorded. If the file cannot be written, only a warning is logged. None, a
-        round that is over, and a commitment that is empty or too long are ignored.
+        An earlier record does not count if the site lost the round by restoring a backup. If an
+        earlier record counts and has another commitment, a warning is logged and nothing is
+        recorded. If the file cannot be written, only a warning is logged. None, a round that is
+        over, and a commitment that is empty or too long are ignored.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -90,7 +90,7 @@ class CommitmentLog:
             self._warn_of_change(announced, recorded)
 
     def _was_lost(self, recorded: RecordedCommitment) -> bool:
-        """Return whether the site has since lost the recorded round by restoring a backup."""
+        """Return whether the site lost the recorded round by later restoring an older backup."""
         backup = self._restored
         if backup is None:
             return False

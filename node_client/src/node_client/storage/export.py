@@ -30,7 +30,7 @@ class ChosenCheckpoint:
 
     @property
     def model(self) -> Path:
-        """The folder of the model in the format of transformers, or of its adapters alone."""
+        """The folder with the model in the format of transformers, or with only its adapters."""
         return self.path / "policy"
 
 

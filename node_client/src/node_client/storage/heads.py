@@ -40,8 +40,8 @@ class RecordedHead(msgspec.Struct, frozen=True):
 class HeadLog:
     """The file of received heads: one head for each link, or more if the site changed the link.
 
-    When it covers more than MAX_HEADS links, it is cut to the latest MAX_HEADS / 2 links, each with
-    only its latest head.
+    When the file has more than MAX_HEADS links, it is cut to the latest MAX_HEADS / 2 links, each
+    with only its latest head.
     """
 
     def __init__(self, path: Path, *, site: Site) -> None:
@@ -53,11 +53,11 @@ class HeadLog:
     def record(self, head: ChainHead | None) -> None:
         """Record a head, unless it is None or already recorded.
 
-        If a head for the same link with another hash is recorded, the site has changed the link.
-        The new head is then recorded too, and a warning is logged unless `head.restored` explains
-        the change by a restored backup. Further heads for a changed link are ignored for the rest
-        of the run. A head without a valid signature is not recorded. If the file cannot be
-        written, only a warning is logged.
+        If the recorded head of the same link has another hash, the site has changed the link. The
+        new head is then recorded too, and a warning is logged unless `head.restored` says that
+        the site restored a backup. Further heads of a changed link are ignored for the rest of
+        the run. A head without a valid signature is not recorded. If the file cannot be written,
+        only a warning is logged.
         """
         if head is None or self._is_known(head):
             return
@@ -87,10 +87,10 @@ class HeadLog:
         )
 
     def _note_change(self, head: ChainHead) -> None:
-        """Mark a link as changed and log a warning, if another head is recorded for it.
+        """If another head is recorded for the same link, mark the link as changed; log a warning.
 
-        Later heads for a link marked as changed are ignored (`_is_known`). No warning is logged if
-        `head.restored` explains the change by a restored backup.
+        Later heads of a link marked as changed are ignored (`_is_known`). No warning is logged if
+        `head.restored` says that the site restored a backup.
         """
         recorded = self._recorded.get((self._site.base, head.sequence))
         if recorded is None:
@@ -119,5 +119,5 @@ def read_heads(path: Path) -> list[RecordedHead]:
 
 
 def find_heads(path: Path, *, site: Site) -> list[RecordedHead]:
-    """Return the heads of one site, oldest first. Raises SettingsError as `read_heads` does."""
+    """Return one site's heads, oldest first. Raises SettingsError when the file cannot be read."""
     return [line for line in read_heads(path) if line.site == site.base]

@@ -39,8 +39,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """The content of `manifest.json`.
 
     `files` has the SHA-256 of each file by its path in the checkpoint, with `/` on every system.
-    `parameters` (their number) and `tokenizer` (its fingerprint) show whether the checkpoint fits a
-    model.
+    `parameters` is the model's number of parameters, and `tokenizer` its tokenizer's fingerprint: a
+    checkpoint fits only a model with an equal number and fingerprint.
     """
 
     step: int

@@ -35,8 +35,8 @@ class _RewardLine(msgspec.Struct):
 class MetricsFile:
     """Appends to `metrics.jsonl`, which is renamed to `metrics.1.jsonl` at MAX_BYTES bytes.
 
-    Lines that cannot be written, as with a full disk, are lost, with a warning for the first of
-    several in a row, and training continues.
+    A line that cannot be written, such as on a full disk, is lost, and training continues. Of
+    several lost lines in a row, only the first causes a warning.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ def set_aside(path: Path, *, until: str) -> None:
 
 
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
-    """Return the training rewards of the latest steps, at most `limit`, in the order of the steps.
+    """Return the training rewards of the latest steps in `season`, oldest first, at most `limit`.
 
-    Only steps in `season` count, and only those after the latest step in another season. Older
-    steps may be in a second file, to which a full file is renamed. Only the ends of both files are
-    read; lines that cannot be read are skipped.
+    Steps before the latest step in another season do not count. Older steps may be in the file to
+    which `path` was renamed when it was full. Only the end of each of the two files is read; lines
+    that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):

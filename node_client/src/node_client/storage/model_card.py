@@ -35,9 +35,9 @@ License and limits are those of the base model.
 
 
 class JudgeScore(msgspec.Struct, frozen=True):
-    """A node's score in its season: a fraction, with its 95 % interval (None if not known).
+    """A node's judge score in its season, from 0 to 1, and the score's 95 % interval, if known.
 
-    The score is over the `n` questions that count in the node's `rounds` rounds.
+    `n` is the number of questions that count, and `rounds` the number of rounds the node answered.
     """
 
     score: float

@@ -37,7 +37,7 @@ class Pause:
 class PauseRequest(msgspec.Struct, frozen=True):
     """The content of `pause.json`, an owner's request; times are ISO 8601 with a time zone.
 
-    Without `until` the pause lasts until it is withdrawn.
+    Without `until`, the pause lasts until the owner withdraws the request.
     """
 
     asked_at: str

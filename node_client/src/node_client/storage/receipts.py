@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class StoredReceipt(msgspec.Struct, frozen=True):
     """A line of the file of receipts: the site's receipt for a node's `answers` in a round.
 
-    `signature` is the site's signature, made with the key whose public part is `key`. It covers the
-    answers in this order, the round, its commitment and `received_at`.
+    `signature` is the site's signature of the answers in this order, the round, its commitment and
+    `received_at`. It is valid under the public key `key`.
     """
 
     site: str

@@ -85,8 +85,9 @@ def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, no
     """Return why a node makes no progress; an empty text if nothing is wrong.
 
     Nothing is wrong with a paused node, or with a running node that does not train (`trains` is
-    False). A run that is None, stopped or killed makes no progress. Any other run must have
-    finished a step, or begun its phase, at most `within` before `now`, which has a time zone.
+    False). A run that is None, stopped or killed makes no progress. Any other run makes no
+    progress if its latest step and the start of its phase are both older than `within` at the time
+    `now`, which has a time zone.
     """
     if run is None:
         return "no run has started here"

@@ -68,7 +68,7 @@ class Lifetime(msgspec.Struct, frozen=True):
 
 
 class StateDir:
-    """One client's folder, with the paths of its files. It has secrets: only its owner may read it.
+    """One client's folder, with the paths of its files. Only its user may read it: it has secrets.
 
     These attributes are paths of files: `commitments` (coordinators' commitments to rounds),
     `heads` (the newest hashes of their public chains, as received), `answers` (answers that the
@@ -166,7 +166,7 @@ class StateDir:
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()
 
     def save(self, remembered: NodeRecord) -> None:
-        """Save the node's record, readable for the owner only. Raises OSError."""
+        """Save the node's record with mode 0600. Raises OSError."""
         write_record(self.path / NODE, remembered)
 
     def load_progress(self) -> TrainingProgress | None:
@@ -230,7 +230,7 @@ def _try_to_write(folder: Path) -> None:
 
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
-    """Write a record as JSON, atomically and readable for the owner only. Raises OSError."""
+    """Write a record as JSON, atomically and with mode 0600. Raises OSError."""
     write_private(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
