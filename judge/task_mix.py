@@ -71,10 +71,11 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 
 
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
-    """Return for how many rounds each dataset has questions, if a round has `questions` in all.
+    """Return for how many rounds of `questions` questions each dataset of the mix lasts.
 
-    Raises ValidationError if a dataset cannot be measured, or if the upper end of a dataset's
-    interval (`at_most`) is below `rounds`. The error names all such datasets.
+    Raises ValidationError if a dataset cannot be measured, or if even the highest estimate of a
+    dataset's number of rounds (`at_most`) is below `rounds`. In the second case, the error names
+    all such datasets.
     """
     try:
         lasting = read_lasting(tasks, questions)
@@ -93,7 +94,7 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
 
 
 def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLifetime]:
-    """Return for how many rounds each dataset has questions, if a round has `questions` in all.
+    """Return for how many rounds of `questions` questions each dataset of the mix lasts.
 
     A configuration that the gate did not measure is measured now, and the result is cached in this
     process. Raises RefusedError if a dataset cannot be measured, KeyError for a dataset that is not

@@ -58,7 +58,7 @@ def draw_rounds() -> None:
 def grade_answers() -> None:
     """Grade waiting answers for about GRADING_BUDGET_S.
 
-    If some may remain after this time, queue the task again.
+    If answers may remain after this time, queue the task again.
     """
     until = monotonic() + GRADING_BUDGET_S
     while grade_batch(verifier=process_verifier()):

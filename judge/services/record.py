@@ -134,8 +134,8 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
     """Add a link to the chain that says that a round became void.
 
     If the round's rules name a beacon, the link reveals the round's secret, from which the
-    questions follow. So an operator who voids rounds until a beacon value suits cannot hide the
-    questions that were avoided.
+    questions follow. So an operator who voids rounds until a convenient beacon value comes cannot
+    hide the questions of these rounds.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(

@@ -1,7 +1,7 @@
 """Services that change the phases of rounds; `judge.engine` decides which changes are due.
 
-Every change locks the round's row and checks the facts again, so ticks may repeat, overlap or be
-missed.
+Every change locks the round's row and then checks again that it is due, so ticks may repeat,
+overlap or be missed.
 """
 
 from collections.abc import Callable
@@ -103,7 +103,8 @@ def _open(judge_round: Round, now: datetime) -> None:
     """Open a round with its full answering time, even if it opens late.
 
     Every node that was seen in the last 45 s is invited, even one that is just reconnecting, for
-    example after a restart of the site. The round then waits for this node before it ends early.
+    example after a restart of the site. The round then cannot end early without this node's
+    answers.
     """
     deadlines = season_deadlines(judge_round.season, opens_at=now)
     judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
@@ -146,8 +147,8 @@ def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
     """Record a tick of the judge's clock, and extend deadlines by the length of an outage.
 
     During an outage, either the clock does not tick (`lost_time`), or no web process is ready
-    (`unserved_time`). In the second case, the time that nodes need to reconnect is added. `silence`
-    is the time since a web process was last ready, None if unknown.
+    (`unserved_time`). In the second case, deadlines are extended further, by the time that nodes
+    need to reconnect. `silence` is the time since a web process was last ready, None if unknown.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():

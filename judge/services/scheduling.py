@@ -63,7 +63,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
 
     No round is made if the season is not running, is paused, has no cadence, or has a scheduled or
     open round. A season that has run out of questions is paused (`halt_season`). Raises
-    RefusedError if questions cannot be drawn for another reason.
+    RefusedError if drawing the questions fails for another reason.
 
     Drawing takes seconds, so the season is locked and checked again before the round is stored:
     another worker may have made a round, or the season may have ended.
@@ -87,7 +87,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
 
 
 def _lacks_round(season: Season) -> bool:
-    """Return whether the season is active, has a cadence, and has no scheduled or open round."""
+    """Return whether the season runs unpaused, has a cadence, and no scheduled or open round."""
     ahead = season.rounds.filter(phase__in=[Phase.SCHEDULED, Phase.OPEN])
     return season.is_active and season.cadence_seconds > 0 and not ahead.exists()
 
@@ -216,7 +216,8 @@ def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -
 
     Returns the rounds that got their questions in this call. If a dataset has too few questions
     left, the round becomes void and its season is paused; any other RefusedError is raised. Safe to
-    run twice or concurrently: every run draws the same, and the first one is stored.
+    run twice or concurrently: every run draws the same questions, and only the first run stores
+    them.
     """
     return [
         judge_round
@@ -258,6 +259,6 @@ def _draw_waiting(
 
 
 def void_undrawn_round(judge_round: Round, reason: str, *, now: datetime) -> None:
-    """Void a round that has no questions; the transaction must hold the lock on its row."""
+    """Void a round that has no questions; call it in a transaction that locked the row."""
     judge_round.change_phase(Phase.VOID, void_reason=reason)
     record_void(judge_round, now=now)

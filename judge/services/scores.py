@@ -1,9 +1,9 @@
 """Services that score each seat of a round from its graded answers, and summarise the scores.
 
-Summaries are stored so that lists of rounds need not add up scores. A node that is quarantined or
-released may have taken part in thousands of rounds with thousands of nodes each. The decision
-therefore only marks the summaries of these rounds as stale, and a periodic Celery task rebuilds
-them, newest first.
+Summaries are stored so that lists of rounds need not add up scores. A node may have taken part in
+thousands of rounds with thousands of nodes each. So when a node is quarantined or released from
+quarantine, the summaries of its rounds are only marked as stale, and a periodic Celery task
+rebuilds them, newest first.
 """
 
 from collections import defaultdict
@@ -70,9 +70,9 @@ def score_seats(judge_round: Round) -> list[Score]:
 
 
 def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, tuple[str, str]]:
-    """Return (model, arm) by node id, from the node's earlier score in this round if it has one.
+    """Return (model, arm) by node id, as in the node's earlier score in this round if it has one.
 
-    A node's model and arm may have changed since the round closed.
+    Otherwise the present model and arm are returned; they may have changed since the round closed.
     """
     enrolled = Enrolment.objects.filter(season=judge_round.season_id)
     arms = dict(enrolled.values_list("node_id", "arm"))
@@ -169,7 +169,7 @@ def _reason(
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:
-    """Set the deviation of each score from the mean of its model, leaving out `base` nodes."""
+    """Set each trained node's deviation from the mean score of all trained nodes of its model."""
     by_model: defaultdict[str, list[Score]] = defaultdict(list)
     for score in scores:
         if score.score is not None and score.arm != Node.Arm.BASE:
@@ -220,9 +220,8 @@ def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
 def mark_stale(node: Node) -> None:
     """Mark the summaries of a node's rounds as stale; must be called in a transaction.
 
-    A transaction that needs `lock_standings` too must call `lock_standings` first: this function
-    locks rounds, and other transactions lock a round after the standings, so the opposite order
-    could deadlock.
+    If the transaction also calls `lock_standings`, it must do so first: this function locks rounds,
+    and other transactions lock the standings before a round, so the opposite order could deadlock.
     """
     # A round that is closing now has read the old state; once we get its lock, its summary exists
     # and is marked. A round that closes later waits for us and reads the new state.

@@ -161,10 +161,10 @@ def _is_drawn(season: Season, preferred: str) -> bool:
 
 
 def _flip_coin(node: Node, season: Season) -> str:
-    """Record the arm that the coin draws for a node, and return it.
+    """Record the arm that the coin draws for a node, and return the arm.
 
-    Each node's arm is drawn once per season: a node that was `base` for a while gets its first arm
-    again.
+    The coin draws only one arm for a node in a season: a node that was `base` for a while gets back
+    the arm drawn before.
     """
     with transaction.atomic():
         _lock_coin(season)
@@ -194,7 +194,7 @@ def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
 
     The place is the next one in the oldest suitable block, or the first one in a new block. A block
     is unsuitable if it is full, or if it has another node of the node's present owner: the arms in
-    a block are balanced, so one node's arm would help the owner to guess the other's.
+    a block are balanced, so the arm of one node would help the owner to guess the arm of the other.
     """
     blocks = season.coin_blocks.filter(model=node.model, taken__lt=F("size"))
     if node.owner_id is not None:

@@ -181,13 +181,13 @@ def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
 
 
 def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
-    """Add rounds that enter a window to the ledgers, and subtract rounds that leave one.
+    """Add rounds that enter a window to the ledgers, and subtract rounds that leave a window.
 
     Rounds that enter the season's window are also written into the stream of question results. The
-    ledgers are changed in memory only. The rounds that each window counts are saved in the
-    database.
+    ledgers are changed in memory only. The database records which rounds each window now counts.
 
-    One round is loaded at a time, because a rebuild of the ledgers adds all rounds of a season.
+    To save memory, only one round is loaded at a time: a rebuild of the ledgers adds all rounds of
+    a season.
     """
     placed = {judge_round.pk: judge_round.stream_at for judge_round in _new_rounds(changes)}
     entering = {window: {r.pk for r in change.entering} for window, change in changes.items()}
@@ -239,11 +239,12 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 
 
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
-    """Give the nodes of the changed rounds the model and arm of their newest counted round.
+    """Give each node of the changed rounds the model and arm of its newest counted round.
 
-    Usually a node has these labels already, because the rounds that entered are the newest. The
-    labels can be wrong only if a round left (it was voided or is being recomputed), or if an
-    entered round is older than a counted one (it was recomputed).
+    A round is counted if the window `season` includes it; `change` has the rounds that entered or
+    left this window. Usually a node has the right labels already, because the rounds that entered
+    are the newest. The labels can be wrong only if a round left (it was voided or is being
+    recomputed), or if an entered round is older than a counted round (it was recomputed).
     """
     if change.leaving or _has_newer_counted(change.entering):
         for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
@@ -337,9 +338,9 @@ def _build_matrix(
 def _read_minimum(season: Season, window: Window) -> Minimum:
     """Return the number of questions and the attendance that a node needs in a window.
 
-    The standing of a node with less gets a remark. In the window `round`, no more questions are
-    required than a round has. Attendance is required only in the window `season`, the only one with
-    ranks.
+    A node that has less of either gets a remark in its standing. In the window `round`, no more
+    questions are required than a round has. Attendance is required only in the window `season`, the
+    only one with ranks.
     """
     questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:

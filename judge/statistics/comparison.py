@@ -8,17 +8,18 @@ is not adjusted for. At each planned look (`plan_looks`), the difference between
 compared with the differences for other arms that the coin might have drawn
 (`judge.statistics.randomisation`).
 
-Where the test is valid: nodes of a swarm influence each other, so they are not independent, and a
-randomisation test does not assume that they are. If each node's arm was drawn by coin, the test is
-exact, over all looks together, for Fisher's sharp null hypothesis: no node's score depends on any
-node's arm, its own or another's. A rejection means that the arms had an effect on some nodes in
-this season. The test does not separate the effect of a node's own arm from the effect of its peers'
-arms, which would take another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
+Nodes of a swarm influence each other, so they are not independent, and a randomisation test does
+not assume that they are. If each node's arm was drawn by coin, the test is exact, over all looks
+together, for Fisher's sharp null hypothesis: no node's score depends on any node's arm, its own or
+another's. A rejection means that the arms had an effect on some nodes in this season. The test does
+not separate the effect of a node's own arm from the effect of its peers' arms, which would take
+another design (S. Athey, D. Eckles, G. W. Imbens, JASA 113, 2018).
 
-Where it is not valid: arms that owners chose, because owners who choose differ; nodes that stay or
-leave because of their arm; and other swarms. Anything that affects one arm alone, such as an outage
-of its network, counts as part of that arm in this season. To show that sharing helps swarms in
-general takes several seasons, each of them one unit (`judge.statistics.over_seasons`).
+The test is not valid for arms that owners chose, because owners who choose different arms may
+differ otherwise. Nor is it valid if nodes stay or leave because of their arm. It says nothing about
+other swarms: anything that affects one arm alone, such as an outage of its network, counts as part
+of that arm in this season. To show that sharing helps swarms in general takes several seasons, each
+of them one unit (`judge.statistics.over_seasons`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +87,7 @@ class ModelTrial:
 
 @dataclass(frozen=True)
 class Missing:
-    """What a model still needs for a test: nodes of each arm, and the least number of rounds."""
+    """What a model still needs for a test: nodes of each arm, and the fewest further rounds."""
 
     swarm_nodes: int
     isolated_nodes: int
@@ -137,8 +138,8 @@ class _Tested:
 def plan_looks(trial_rounds: int) -> list[int]:
     """Return the planned looks: the numbers of rounds after which arms are compared, ascending.
 
-    They are fixed fractions of `trial_rounds`, at most ten. Looks before MIN_ROUNDS rounds are left
-    out.
+    There are at most ten, at fixed fractions of `trial_rounds`. Looks before MIN_ROUNDS rounds are
+    left out.
     """
     planned = {ceil(fraction * trial_rounds) for fraction in _LOOK_FRACTIONS}
     return sorted(look for look in planned if look >= MIN_ROUNDS)
@@ -156,13 +157,13 @@ def compare_arms(
     trial_rounds: int,
     seed: int,
 ) -> list[ArmsClaim]:
-    """Return one claim for each model, in the order given; `seed` seeds the shuffling of arms.
+    """Return one claim for each model, in the order of `trials`; `seed` seeds the arms' shuffling.
 
     `looks` are the looks of `plan_looks(trial_rounds)` that the season has reached. Before the
     first planned look, `looks` has only the current number of rounds, and nothing is tested. A
     model is tested from the first look at which 2 * MIN_NODES_PER_ARM of its nodes have at least
-    MIN_ROUNDS rounds. Its claim includes the result of the test only if each arm has
-    MIN_NODES_PER_ARM such nodes at the last look.
+    MIN_ROUNDS rounds. The model's claim includes the result of the test only if MIN_NODES_PER_ARM
+    nodes of each arm have at least MIN_ROUNDS rounds at the last look.
     """
     missing_rounds = max(0, plan_looks(trial_rounds)[0] - looks[-1])
     # The share of the error budget that each look [looks] may have used.
@@ -182,11 +183,11 @@ def compare_arms(
 
 
 def _test(trial: ModelTrial, *, spent: Floats, seed: int) -> _Tested | None:
-    """Return the result of a model's test; None if it had too few nodes at every look.
+    """Return the result of a model's test; None if the model had too few nodes at every look.
 
-    `spent` [looks] is the share of the error budget that may be used in all looks up to this one.
-    Looks at which fewer than 2 * MIN_NODES_PER_ARM nodes count are skipped. Which looks are skipped
-    does not depend on the arms.
+    `spent` [looks] is the share of the error budget that may be used in all looks up to this one. A
+    look is skipped if fewer than 2 * MIN_NODES_PER_ARM nodes have MIN_ROUNDS rounds. This rule
+    ignores the arms, so the test stays exact.
     """
     values = np.stack(
         [adjust(_counted_values(trial, look), trial.covariates) for look in range(len(spent))]
@@ -234,9 +235,9 @@ def _standardise(covariates: Floats) -> Floats:
 
 
 def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
-    """Return the residuals of a linear regression of `values` on `regressors`, plus the mean value.
+    """Return the residuals of `values` regressed on `regressors`, plus the mean of `values`.
 
-    `regressors` have the mean 0, so the result has the same mean as `values`.
+    Each regressor has the mean 0, so the result has the mean of `values`.
     """
     slopes = np.linalg.lstsq(regressors, values - values.mean(), rcond=None)[0]
     residuals: Floats = values - regressors @ slopes
@@ -244,10 +245,10 @@ def _compute_residuals(values: Floats, regressors: Floats) -> Floats:
 
 
 def _adjust_by_holm(tested: Mapping[str, _Tested]) -> dict[str, float]:
-    """Return each model's p-value, adjusted over all models of the season.
+    """Return each tested model's p-value, adjusted over all tested models of the season.
 
-    Each model gets a part of the error budget. The models that are first tested at a look share
-    nine tenths of the budget that is left, and one tenth is reserved for models that are first
+    Each model gets a part of the error budget. Models that are first tested at the same look share
+    nine tenths of the budget that is left then; one tenth is reserved for models that are first
     tested later. Holm's procedure allows such weights (S. Holm, Scandinavian Journal of Statistics
     6, 1979).
     """
@@ -277,8 +278,9 @@ def _make_claim(
 ) -> ArmsClaim:
     """Return the claim about a model at the last look, after `look` rounds.
 
-    `tested` is the result of the model's test, or None if something is `missing` at the last look.
-    `adjusted` maps the names of all tested models to their adjusted p-values.
+    `tested` is the result of the model's test, or None if the last look has too few nodes or rounds
+    for a test; `missing` then says what the test needs. `adjusted` maps the names of all tested
+    models to their adjusted p-values.
     """
     counted = _counted_values(trial, -1)
     is_valid = ~np.isnan(counted)
@@ -311,11 +313,12 @@ def _estimate(
 ) -> tuple[float | None, Interval | None]:
     """Return the adjusted difference and its interval; each is None if it cannot be estimated.
 
-    `swarm` and `isolated` are the residuals (`adjust`) of the nodes in `is_valid` [nodes].
+    `swarm` and `isolated` are the residuals (`adjust`) of the nodes for which `is_valid` [nodes] is
+    true.
 
     The regression on the covariates also removed the part of the arms' effect that correlates with
-    the covariates. So the difference of the residuals is scaled up; the result equals the effect of
-    the arm in a regression on arm and covariates.
+    the covariates. So the difference of the mean residuals is scaled up; the result equals the
+    effect of the arm in a regression on arm and covariates.
     """
     arms, regressors = trial.swarm[is_valid], _standardise(trial.covariates[is_valid])
     if arms.all() or not arms.any():

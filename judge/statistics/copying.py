@@ -1,12 +1,12 @@
 """Detection of copied answers: pairs of nodes that share improbably many wrong answers; no I/O.
 
 Correct answers agree because they are correct. An answer can be wrong in many ways, so the same
-wrong answers on many questions are evidence (G. O. Wesolowsky, "Detecting excessive similarity in
-answers on multiple choice exams", Journal of Applied Statistics 27(7), 2000). As in the K index and
-the omega family (W. J. van der Linden and L. Sotaridona, Journal of Educational and Behavioral
-Statistics 31(3), 2006), the test takes one node's answers as given, and asks how likely the other
-node is to give the same ones. This is estimated from the *witnesses*, the nodes that were wrong on
-the same question.
+wrong answers on many questions are evidence of copying (G. O. Wesolowsky, "Detecting excessive
+similarity in answers on multiple choice exams", Journal of Applied Statistics 27(7), 2000). As in
+the K index and the omega family (W. J. van der Linden and L. Sotaridona, Journal of Educational and
+Behavioral Statistics 31(3), 2006), the test takes the answers of one node of a pair as given, and
+asks how likely the other node is to give the same answers. This probability is estimated from the
+*witnesses*, the nodes that were wrong on the same question.
 """
 
 from array import array
@@ -43,11 +43,11 @@ class WrongAnswer(NamedTuple):
 class CopyFinding:
     """Two nodes (ids `first` < `second`) that share more wrong answers than expected by chance.
 
-    Both nodes answered `both_wrong` questions wrongly, and gave the same text to `matches` of
-    these; `expected` is the number of matches expected by chance. If the pair shares a text on
-    several questions, only the first of these questions is counted. `p_adjusted` is adjusted over
-    all `pairs` of nodes with wrong answers. `same_model` says whether both nodes declare the same
-    model.
+    Both nodes answered `both_wrong` questions wrongly, and on `matches` of these questions gave the
+    same text; `expected` is the number of matches expected by chance. If the pair shares a text on
+    several questions, only the first of these questions is counted. `p_adjusted` is the p-value
+    adjusted over all pairs of nodes with wrong answers; `pairs` is their number. `same_model` says
+    whether both nodes declare the same model.
     """
 
     first: int
@@ -61,7 +61,7 @@ class CopyFinding:
     same_model: bool
 
     def describe(self, other: str) -> str:
-        """Return an English description for the node `first`; `other` is the name of `second`."""
+        """Return an English description, as seen from `first`; `other` is the name of `second`."""
         among = " even among nodes of their model" if self.same_model else ""
         return (
             f"{self.matches} of {self.both_wrong} wrong answers in common with {other}; "
@@ -80,11 +80,11 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 
     Under the null hypothesis, two nodes that are both wrong on a question give the same text with a
     probability p, independently for each question, so their number of matches is Poisson-binomial.
-    p is estimated as the largest of up to four shares. For each node of the pair, these are the
-    share of its text among all nodes' wrong answers to the question, and among those of its own
-    model (if at least MIN_WITNESSES nodes of this model besides the pair have wrong answers). The
-    node's own answer is included in its shares, and the answer of the pair's other node is left
-    out.
+    p is estimated as the largest of up to four shares, two for each node of the pair: the share of
+    the node's text among all nodes' wrong answers to the question, and among the wrong answers of
+    the nodes of its model. The share in a model is used only if at least MIN_WITNESSES nodes of
+    this model besides the pair have wrong answers. Each share includes the node's own answer and
+    leaves out the answer of the pair's other node.
 
     - The largest share protects the innocent nodes of a victim's model: they often answer like the
       victim, and therefore also like a node of another model that copied from the victim.
@@ -92,13 +92,14 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
       text, it is 1. A match then proves nothing.
     - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
       answers; two nodes of different models, only if MIN_WITNESSES other nodes of any model have.
-      Equal weights give equal greedy answers, and fewer other nodes cannot show which answers are
-      common.
+      Nodes with equal weights give equal greedy answers, and fewer other nodes cannot show which
+      answers are common.
     - A text that a pair shares on several questions counts once, because a collapsed model gives
       the same answer everywhere.
-    - The test's power comes from wrong answers: among 60 nodes, it finds a node that copied all
-      answers of another with 32 questions, and in about three of four rounds with 16 questions. The
-      more nodes copy from each other, the more their answers look like common mistakes.
+    - Only wrong answers give the test its power. Among 60 nodes, it finds a node that copied all
+      answers of another node in each round of 32 questions, and in about three of four rounds of 16
+      questions. The more nodes copy from each other, the more their answers look like common
+      mistakes.
     - Nodes that have hardly trained may answer alike without copying when the other nodes of their
       model have improved. A person must decide whether this is so, and which of two nodes copied.
     """
@@ -130,9 +131,9 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 class _Table:
     """The wrong answers as arrays with one row per node, in ascending order of the ids `nodes`.
 
-    `models` [N] has the numbers of the nodes' models, and `texts` [N, Q] the numbers of their
-    answers. Equal answers have equal numbers, also to different questions. -1 means that the node
-    has no wrong answer to the question, or an empty one.
+    Each different answer has a number, the same for all questions. `texts` [N, Q] has the number of
+    each node's answer to each question, or -1 if the node has no wrong answer to the question, or
+    an empty one. `models` [N] has the number of each node's model.
     """
 
     nodes: list[int]
@@ -141,7 +142,7 @@ class _Table:
 
 
 def _read_answers(answers: Iterable[WrongAnswer]) -> _Table:
-    """Return the answers as a table, with numbers for models and normalised texts."""
+    """Return the answers as a table, with models and normalised texts replaced by numbers."""
     questions, owners, texts = array("q"), array("q"), array("q")
     numbers: dict[str, int] = {"": -1}
     models: dict[int, str] = {}

@@ -33,7 +33,7 @@ Result = tuple[int, int]
 
 @dataclass(frozen=True)
 class ScoreHistory:
-    """A node's `latest` result and the `earlier` ones, oldest first.
+    """A node's `latest` result and its `earlier` results, oldest first.
 
     Each result is (correct, n): the node answered `correct` of `n` > 0 questions right. Questions
     that do not count for the node are left out.
@@ -49,9 +49,9 @@ class JumpFinding:
     """A node that answered more questions correctly than its history predicts.
 
     The node solved `correct` of the `n` questions that count for it in the latest round. `expected`
-    is the predicted share, in [0, 1]: the share that the node solved in the last `rounds` of its
-    earlier results, raised by an allowance for learning. `p_adjusted` is adjusted over the `nodes`
-    nodes that were tested.
+    is the predicted share, in [0, 1]: the share that the node solved in its last earlier rounds,
+    raised by an allowance for learning. `rounds` is the number of these earlier rounds.
+    `p_adjusted` is the p-value adjusted over all tested nodes; `nodes` is their number.
     """
 
     node: int
@@ -64,7 +64,7 @@ class JumpFinding:
     nodes: int
 
     def describe(self) -> str:
-        """Return the finding as an English sentence about the node, for the operator."""
+        """Return an English description of the finding."""
         return (
             f"{self.correct} of {self.n} questions right; {self.expected * self.n:.1f} expected "
             f"from the {self.rounds} rounds before "
@@ -80,8 +80,8 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
     the latest round. A node is returned if its p-value, Holm-adjusted over the tested nodes, is at
     most `alpha`. Two allowances avoid flags for steady learners:
 
-    - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
-      hypothesis is "gained at most this much per round", not "stayed the same".
+    - Each earlier score is raised by LEARNING_PER_ROUND for each round from that one to the latest,
+      up to 1: the null hypothesis is "gained at most this much per round", not "stayed the same".
     - The pooled history weighs at most MAX_WEIGHT questions, because the policy changes and
       questions vary: even five long rounds do not determine the next score.
 
@@ -132,7 +132,8 @@ def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
 def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> Floats:
     """Return the beta-binomial probability [N] of at least `correct` right answers out of `n`.
 
-    The history has `right` of `seen` questions right. All arguments are arrays [N].
+    In its history, the node answered `right` of `seen` questions right. All arguments are arrays
+    [N].
 
     Sums the upper tail directly: scipy's `betabinom.sf` is slow, and because it is computed as
     `1 - cdf`, it loses all precision below 1e-15.

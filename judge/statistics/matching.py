@@ -1,9 +1,9 @@
 """Counts and probabilities of the wrong texts that two nodes share; pure functions on arrays.
 
-`copying` explains the test. In `texts` [N, Q], a row is a node, a column is a question, and the
-value is the number of the wrong text that the node gave to the question. Equal texts have equal
-numbers, also for different questions. -1 means that the node has no wrong answer to the question.
-`models` [N] has the numbers of the nodes' models.
+`copying` explains the test. Each different wrong text has a number, the same for all questions. In
+`texts` [N, Q], a row is a node and a column is a question. The value is the number of the wrong
+text that the node gave to the question, or -1 if it gave none. `models` [N] has the number of each
+node's model.
 """
 
 from dataclasses import dataclass
@@ -32,14 +32,15 @@ Flags = NDArray[np.bool_]
 
 
 def find_candidates(texts: Ints) -> Ints:
-    """Return pairs [P, 2] of rows, lower row first, that meet on at least MIN_MATCHES questions.
+    """Return the pairs [P, 2] of nodes that meet on at least MIN_MATCHES questions.
 
-    Two nodes meet on a question if they gave the same text and are at most _NEIGHBOURS places apart
-    when nodes are sorted by text. So if at most twelve nodes gave a text, all of their pairs meet.
-    If more nodes gave it, only neighbours meet, because the number of all pairs grows as N squared.
-    Ties are broken by the texts of the following questions, so nodes that share many texts are
-    neighbours on many questions. Nodes that share all texts keep their original order, and are
-    therefore neighbours of the same nodes on every question.
+    A node is given as its row in `texts`; the lower row comes first. Two nodes meet on a question
+    if they gave the same text and are at most _NEIGHBOURS places apart when nodes are sorted by
+    text. So if at most twelve nodes gave a text, all of their pairs meet. If more nodes gave it,
+    only neighbours meet, because the number of all pairs grows as N squared. Ties are broken by the
+    texts of the following questions, so nodes that share many texts are neighbours on many
+    questions. Nodes that share all texts keep their original order, and are therefore neighbours of
+    the same nodes on every question.
     """
     nodes, questions = texts.shape
     met = [np.empty(0, dtype=np.int64)]
@@ -64,10 +65,10 @@ class PairComparison:
     """The tested pairs of nodes, and the results of each pair.
 
     `pairs` [P, 2] are row numbers of `texts` (see the module); the other arrays are [P].
-    `both_wrong` is the number of questions that both nodes answered wrongly, and `matches` the
-    number of these on which their texts are equal. `expected` is the number of matches expected by
-    chance, and `p_values` the probability of at least `matches` by chance. If a pair shares a text
-    on several questions, only the first of these questions is counted.
+    `both_wrong` counts the questions that both nodes answered wrongly, and `matches` those of them
+    on which the texts are equal. `expected` is the number of matches expected by chance, and
+    `p_values` the probability of at least `matches` matches by chance. If a pair shares a text on
+    several questions, only the first of these questions is counted.
     """
 
     pairs: Ints
@@ -79,7 +80,7 @@ class PairComparison:
 
 @dataclass(frozen=True)
 class _Witnesses:
-    """Counts over the group of each node. A group is either all nodes or those of one model.
+    """Counts of wrong answers in the group of each node: all nodes, or the nodes of its model.
 
     For each node and question [N, Q], `alike` counts the nodes of the group that gave the same text
     as the node, and `wrong` the nodes of the group with any wrong answer to the question. `present`
@@ -108,8 +109,8 @@ def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
     """Return the pairs whose nodes share more texts than expected, with the results of their test.
 
     `pairs` [P, 2] are row numbers of `texts` (see the module). A pair is left out if it has no more
-    matches than expected by chance, or fewer than MIN_WITNESSES other nodes to compare with. These
-    are the other nodes of the pair's model, or all other nodes if the pair has two models.
+    matches than expected by chance, or if fewer than MIN_WITNESSES other nodes have wrong answers.
+    If the nodes of the pair have the same model, only other nodes of this model are counted.
     """
     all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
@@ -137,11 +138,9 @@ def _find_probabilities(
 ) -> Floats:
     """Return for each pair and question [P, Q] how likely equal texts are by chance.
 
-    The probability is the largest of up to four shares: of each node's text among the wrong answers
-    of all nodes, and among those of its model. Each share leaves out the answer of the pair's other
-    node. A model is not used if fewer than MIN_WITNESSES of its nodes, besides the pair, have wrong
-    answers. `match` [P, Q] is true where the two texts are equal, and `same_model` [P] where the
-    pair has one model.
+    The probability is the largest of the up to four shares that `find_copies` explains. `match`
+    [P, Q] is true where the two texts are equal, and `same_model` [P] where both nodes have the
+    same model.
     """
     probabilities = np.zeros(match.shape)
     for nodes in pairs.T:
@@ -156,11 +155,11 @@ def _find_probabilities(
 def _test_pairs(
     pairs: Ints, texts: Ints, both: Flags, match: Flags, probabilities: Floats
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """Return the columns of a `PairComparison` for the pairs that match more than expected.
+    """Return the columns of a `PairComparison` for the pairs with more matches than expected.
 
-    These pairs are selected first. Then, on each question where a pair repeats a text that it
-    shares on an earlier question, the match is removed. This lowers the pair's matches by 1 and
-    their expected number by at most 1, so it could not have turned any other pair into a finding.
+    The pairs are selected first. Then, where a pair shares a text on several questions, all matches
+    on this text but the first are removed. Each removal lowers the number of matches by 1 and the
+    expected number by at most 1. So a pair that was not selected could not become a finding.
     """
     more = match.sum(axis=1) > probabilities.sum(axis=1)
     pairs, both, match, probabilities = pairs[more], both[more], match[more], probabilities[more]

@@ -66,11 +66,11 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
-    """Return the p-value of the sign-flip test after all looks, and a sum of the differences.
+    """Return the p-value of the sign-flip test after all looks, and a sum of differences.
 
-    The sum is over the seasons up to the look at which the p-value first fell to this value.
     `values` has the difference of each season, at least MIN_SEASONS of them. There is a look after
-    each season, the first after MIN_SEASONS.
+    each season, the first after MIN_SEASONS. The sum is over the seasons up to the look at which
+    the p-value first fell to the returned value.
     """
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
     spent = 1 - np.power(_UNSPENT_FACTOR, np.arange(1, len(sums) + 1), dtype=np.float64)

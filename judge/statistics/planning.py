@@ -1,7 +1,8 @@
 """Power analysis: how many nodes are needed to show an effect of sharing; no I/O.
 
 The scores of nodes of one arm differ permanently, because machines and luck differ. They also vary
-from round to round, because a round asks few questions. More rounds reduce only this variation.
+from round to round, because a round asks few questions. More rounds reduce only the variation from
+round to round.
 """
 
 from bisect import bisect_left

@@ -2,17 +2,17 @@
 
 If a coin assigned the arms, the assignment mechanism is known exactly. Under Fisher's sharp null
 hypothesis, that no score depends on any node's arm, the scores are the same however the coin falls.
-So the arms that it drew and the arms that it might have drawn (`shuffle_arms`) are exchangeable.
-Each assignment of arms has a path: the distances between the arms at all looks (`measure_gaps`).
-The observed path is significant if few other paths have distances as large. Nothing is assumed
-about the distribution of scores, their dependence, or when nodes join (R. A. Fisher, The Design of
-Experiments, 1935).
+So the arms that the coin drew and the arms that it might have drawn (`shuffle_arms`) are
+exchangeable. Each assignment of arms has a path: the distances between the arms at all looks
+(`measure_gaps`). The observed path is significant if few other paths have distances as large.
+Nothing is assumed about the distribution of scores, their dependence, or when nodes join (R. A.
+Fisher, The Design of Experiments, 1935).
 
-All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983). In a test of
-level a, the paths rejected up to the k-th look are at most a * spent[k] of all paths. Under the
-null hypothesis every path is equally likely to be the observed one, so the probability of a false
-rejection is at most a. `compute_p_values` returns the lowest level at which the observed path has
-been rejected.
+All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983); the share of
+it that the first k looks may use is spent[k]. So in a test of level a, the paths rejected in these
+looks are at most a * spent[k] of all paths. Under the null hypothesis every path is equally likely
+to be the observed one, so the probability of a false rejection is at most a. `compute_p_values`
+returns the lowest level at which the observed path has been rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,10 @@ def shuffle_arms(
     """Return assignments of arms [1 + DRAWS, nodes], true for swarm; the first is the observed one.
 
     `places` has a pair for each node: the number of its block and its place in the block. `blocks`
-    maps a block's number to the arms of all its places, also of places that no node has taken. The
-    other assignments shuffle the arms of each block, seeded only by `seed` and the block's number.
-    So a node that takes a free place does not change what is drawn for other nodes.
+    maps a block's number to the arms of all places in the block, including places that no node has
+    taken. Each assignment except the first shuffles the arms of each block over all of these
+    places, seeded only by `seed` and the block's number. So the arms drawn for a node stay the same
+    when another node takes a free place.
     """
     labels = np.empty((1 + DRAWS, len(places)), dtype=bool)
     shuffled: dict[int, Bits] = {}
@@ -78,7 +79,8 @@ def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
 def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
     """Return Welch's |t| [looks, assignments], or -1 where an arm has fewer than `minimum` nodes.
 
-    `swarm` and `isolated` are each arm's counts, sums and sums of squares [3, looks, assignments].
+    `swarm` and `isolated` [3, looks, assignments] are the number of nodes in the arm, the sum of
+    their values, and the sum of the squares of their values.
     """
     means, errors = [], []
     for count, total, squares in (swarm, isolated):
@@ -96,10 +98,10 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
     """Return the p-value of the observed path after each look [looks]; it never rises.
 
     `gaps` [looks, paths] are distances between the arms. A path has the distances of one assignment
-    of arms; the first path is the observed one. `spent` [looks], rising to at most 1, is the share
-    of the error budget that may be used in all looks up to this one. Under the null hypothesis, the
-    probability that the p-value ever falls to a or below is at most a. P-values are rounded up to
-    one of `_LEVELS`.
+    of arms or signs; the first path is the observed one. `spent` [looks], rising to at most 1, is
+    the share of the error budget that may be used in all looks up to this one. Under the null
+    hypothesis, the probability that the p-value ever falls to a or below is at most a. P-values are
+    rounded up to one of `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)
@@ -116,13 +118,13 @@ def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
 
 
 def _find_thresholds(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
-    """Return the thresholds of all levels at a look [levels].
+    """Return the thresholds [levels] that apply at one look, one for each significance level.
 
     A path is rejected at a level if its distance is larger than the level's threshold. `gap`
     [paths] has the distances at this look, and `reached` [paths] the lowest level at which each
     path was rejected at earlier looks, 1 if none. `quotas` [levels] is the largest number of paths
-    that may be rejected at each level, at this and earlier looks together. A stricter level never
-    has a lower threshold.
+    that may be rejected at each level, at this and earlier looks together. A stricter (lower) level
+    never has a lower threshold.
     """
     order = np.argsort(-gap, kind="stable")
     ranked, before = gap[order], reached[order]

@@ -1,6 +1,6 @@
-"""Summary statistics of one round: node counts, quartiles of scores, questions, arms; no I/O.
+"""Summary statistics of one round: over all nodes, by question, and by model and arm; no I/O.
 
-Pages that list rounds read these instead of a round's thousands of scores.
+Pages that list rounds read these statistics instead of a round's thousands of scores.
 """
 
 from collections import defaultdict
@@ -53,10 +53,10 @@ class RoundStatistics:
     """Statistics of one round's scores.
 
     `scored` is the number of scored nodes. `tallies` has a pair for each question, in order: how
-    many scored nodes solved it, and for how many it counts. All other attributes cover only nodes
-    that compete: `groups` has the MAX_GROUPS largest groups, and `trained` is the number of nodes
-    that are not `base`. The quartiles (`low`, `median`, `high`) and `best` are over the scores of
-    the trained nodes, None if there are none.
+    many scored nodes solved it, and for how many it counts. All other attributes leave out
+    quarantined nodes. `groups` has the MAX_GROUPS largest groups of nodes with the same model and
+    arm. `trained` is the number of nodes whose arm is not `base`; the quartiles (`low`, `median`,
+    `high`) and `best` are over the scores of these nodes, None if there are none.
     """
 
     scored: int

@@ -1,4 +1,4 @@
-"""Swarm minus isolated in each dataset, for one model of a season; no I/O.
+"""The difference swarm - isolated in each dataset, for one model of a season; no I/O.
 
 The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
 questions that it solved over its rounds. Nothing is tested, because among many datasets some would
@@ -44,14 +44,14 @@ class TaskGap:
 
     @property
     def difference(self) -> float:
-        """The swarm's fraction minus the isolated nodes' fraction."""
+        """The difference of the two means: `swarm` minus `isolated`."""
         return self.swarm - self.isolated
 
 
 def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
-    """Return one model's gaps, one for each dataset, in the order of the datasets' names.
+    """Return the comparison of one model's arms in each dataset, in the order of datasets' names.
 
-    Nodes with fewer than MIN_ROUNDS rounds are left out. A dataset has a gap if at least one
+    Nodes with fewer than MIN_ROUNDS rounds are left out. A dataset is compared if at least one
     remaining node of each arm was asked a question from it.
     """
     shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

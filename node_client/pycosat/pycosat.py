@@ -1,4 +1,4 @@
-"""The interface of pycosat 0.6.6 over SymPy's DPLL solver, for machines without a C compiler.
+"""The interface of pycosat 0.6.6 over SymPy's DPLL solver, which needs no C compiler.
 
 A clause is a sequence of nonzero integers: ``3`` is the third variable, ``-3`` its negation (the
 DIMACS convention). A solution lists every variable once, with its sign, in ascending order.

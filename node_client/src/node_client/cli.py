@@ -102,7 +102,7 @@ app.add_typer(service.app)
 
 
 def show_version(value: bool) -> None:
-    """Print the version and exit if `value` is true: the option --version was given."""
+    """If `value` is true (--version was given), print the version and exit."""
     if value:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
@@ -162,7 +162,7 @@ def train(
     fresh: Fresh = False,
     choices: SettingChoices,
 ) -> None:
-    """Train alone on a built-in season, to test whether this machine can."""
+    """Train alone on a built-in season, to test whether this machine can train a model."""
     if not offline:
         raise NodeError(
             "`train` works without a coordinator only.",
@@ -314,7 +314,7 @@ def wait_until_stopped(refusal: NodeError) -> None:
 
 
 def _exit_with(outcome: str) -> None:
-    """Exit with the code for an outcome of `verify-round`; return only if all checks passed."""
+    """Exit with the code for the outcome of a verification; return only if all checks passed."""
     code = {"differs": FAILED, "unknown": UNCHECKED, "doubtful": DOUBTFUL}.get(outcome)
     if code is not None:
         raise typer.Exit(code)

@@ -57,7 +57,7 @@ _server_decoders: dict[str, msgspec.json.Decoder[ServerMessage]] = {
 class UndecodableError(RefusedError):
     """A frame could not be decoded.
 
-    `request_id` is the frame's `id` or `reply_to`, None if it has neither or they were not read.
+    `request_id` is the frame's `id` or `reply_to`, None if neither was read.
     """
 
     def __init__(self, code: ErrorCode, message: str, request_id: str | None = None) -> None:

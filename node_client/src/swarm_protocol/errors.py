@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """The codes of refusals, `<area>.<what is wrong>`. They never change their meaning."""
+    """The codes of refusals, in the form `<area>.<problem>`. A code never changes its meaning."""
 
     AUTH_INVALID = "auth.invalid"
     AUTH_SUPERSEDED = "auth.superseded"
@@ -143,8 +143,8 @@ class RefusedError(Exception):
     """A request was refused: `message` says what was wrong, and `fix` what to do about it.
 
     `code` is an ErrorCode, or a text that only a newer server knows. `fix` is required for such a
-    code, and otherwise has a default (`FIXES`). `retry_after` is the wait in seconds that the
-    server asks for, None if it does not.
+    text; for an ErrorCode, the default is in `FIXES`. `retry_after` is the wait in seconds that the
+    server asks for, None if it asks for none.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class RefusedError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """Whether a refusal with this code closes the connection, and the node must not reconnect.
+        """Whether the server closes the connection, and the node must not connect again.
 
         False for a code that only a newer server knows.
         """

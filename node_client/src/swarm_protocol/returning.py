@@ -1,10 +1,10 @@
 """How long a node waits between attempts to reconnect.
 
-While a round is open, or opens within SOON_S, a node waits at most `return_within` seconds (a field
-of its latest welcome) between two attempts. This holds for HURRY_S after the connection was lost.
-Later, or while the next round is further away, it waits at most MAX_PAUSE_S. If the coordinator
-refuses with `retry_after`, the node waits for that time instead, but at most MAX_WAIT_S. The judge
-relies on these limits when it moves openings and deadlines after an outage.
+A node waits at most `return_within` seconds (a field of its latest welcome) between two attempts.
+It waits at most MAX_PAUSE_S instead if it lost the connection more than HURRY_S ago, or if the next
+round is known to open more than SOON_S from now. If the coordinator refuses with `retry_after`, the
+node waits for that time, but at most MAX_WAIT_S. The judge relies on these limits when it moves
+openings and deadlines after an outage.
 """
 
 # The default of `return_within`. All values are in seconds.

@@ -39,7 +39,7 @@ def hash_text(text: str) -> str:
 
 
 def encode_signed_answer(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
-    """Return the bytes that the node signs: this answer to this question of this round."""
+    """Return the bytes that a node signs for its answer `entry` in the round `number`."""
     return _lines(
         _ANSWER,
         str(number),

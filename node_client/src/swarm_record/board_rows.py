@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 class Minimum:
     """How much a node must have taken part to be ranked.
 
-    At least `questions` questions must count for the node. It must have been scored in at least
-    `attendance` percent of the rounds that it was scored in or missed.
+    At least `questions` questions must count for the node. Of the rounds in which it was scored and
+    the rounds that it missed, the former must be at least `attendance` percent.
     """
 
     questions: int

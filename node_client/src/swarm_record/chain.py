@@ -18,19 +18,19 @@ _HEAD = "murmuration-head-1"
 
 
 class RecordLink(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One recorded event; `kind` determines the event and which other fields are set.
+    """One recorded event. The table has the fields that are set for each `kind` of event.
 
-    began       `key` of the site, the last `round` before the chain, quarantined `nodes`
-    key         the site's new `key`; `signature` of `encode_signed_key` by the old key
+    began       `key` (the site's), `round` (the last before the chain), `nodes` (quarantined)
+    key         `key` (the site's new one), `signature` (of `encode_signed_key`, by the old key)
     scheduled   `round`, `season`, `commitment`; recorded before anybody can answer
-    withdrawn   `round`, whose season ended before it opened
-    answered    `round`, `root` over all `count` answers; recorded when nobody can answer any more
-    closed      `round`, `secret`, `results`: the root over the round's `count` scores
+    withdrawn   `round` (its season ended before the round opened)
+    answered    `round`, `root` (over its `count` answers); recorded when nobody can answer any more
+    closed      `round`, `secret`, `results` (the root over the round's `count` scores)
     void        `round`, `reason`, and `secret` if the round's rules name a public beacon
-    recomputed  `round`, `results`: the new root over the round's `count` scores, `reason`
+    recomputed  `round`, `results` (the new root over the round's `count` scores), `reason`
     quarantined, released   `node`, `reason`
-    unsealed    `round`, whose sealed questions the operator read, `reason`
-    restored    `round`: the last one in the restored backup, `reason`
+    unsealed    `round` (the operator read its sealed questions), `reason`
+    restored    `round` (the last one in the restored backup), `reason`
     """
 
     sequence: int

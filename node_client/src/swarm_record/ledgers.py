@@ -24,9 +24,9 @@ MISSED = (NOT_OFFERED, DECLINED)
 class WindowTally:
     """A node's totals in one window.
 
-    `rounds` counts the rounds in which the node was scored. `cells` is the sum of its cells, the
-    counts of right answers and questions by dataset. `missed` counts the rounds to which the node
-    was invited but whose questions it did not request.
+    `rounds` counts the rounds in which the node was scored. `cells` has, for each dataset, the
+    number of right answers and the number of questions. `missed` counts the rounds to which the
+    node was invited but whose questions it did not request.
     """
 
     cells: Cells = field(default_factory=dict)
@@ -77,22 +77,22 @@ class RoundEntry:
 
     @property
     def is_declined(self) -> bool:
-        """Whether another node of the owner requested the questions and this invited node did not.
+        """Whether the node was invited, but another node of its owner requested the questions.
 
-        Ranks count such a round as if the node had solved nothing. Otherwise the owner, who knows
-        the questions, could let the node skip the rounds in which it would do worst, and it would
-        rank above equally good nodes.
+        This node did not request them. Ranks count such a round as if this node had solved nothing.
+        Otherwise the owner, who knows the questions from the other node, could let this node skip
+        the rounds in which it would do worst, and it would rank above equally good nodes.
         """
         return self.reason == DECLINED
 
 
 class SeasonLedgers:
-    """All ledgers of a season, and the matrices of its stream (`swarm_record.stream`).
+    """All ledgers of a season, and the season's stream (`swarm_record.stream`) as three matrices.
 
-    The matrices have a row per node. `answered` and `solved` [rows, QUESTIONS] have the rounds that
-    are stored as single questions. `scores` [rows, later rounds] has the rounds that are stored as
-    one score, NaN where a round does not count for a node. `touched` has the ids of the nodes whose
-    ledgers have changed.
+    The matrices have a row per node. For rounds that are stored as single questions, `answered` and
+    `solved` [rows, QUESTIONS] say which questions count for the node and which it solved. `scores`
+    [rows, later rounds] has the node's score in each later round, NaN where the round does not
+    count for the node. `touched` has the ids of the nodes whose ledgers have changed.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class SeasonLedgers:
     def write_round(
         self, entries: Sequence[RoundEntry], *, start: int, datasets: Sequence[str]
     ) -> None:
-        """Write a round at column `start` of the stream; `datasets` has one name per question.
+        """Write a round's results into the matrices; `datasets` has one name per question.
 
-        Results of the same round that were written before are replaced. Each entry's node must have
-        a ledger (`add_nodes`).
+        `start` is the round's first column in the stream. Results that were written for this round
+        before are replaced. Each entry's node must have a ledger (`add_nodes`).
         """
         if start >= QUESTIONS:
             self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
@@ -183,7 +183,7 @@ class SeasonLedgers:
             self.touched.add(entry.node_id)
 
     def relabel(self, node_id: int, *, model: str, arm: str) -> None:
-        """Set the model and arm in a node's ledger; callers pass those of its newest round."""
+        """Set the model and arm in a node's ledger; both come from the node's newest round."""
         ledger = self.by_node[node_id]
         ledger.model, ledger.arm = model, arm
         self.touched.add(node_id)
@@ -200,7 +200,7 @@ class SeasonLedgers:
     def build_matrix(
         self, nodes: Iterable[NodeLedger], rounds: Sequence[tuple[int, Sequence[str]]]
     ) -> ResultMatrix:
-        """Return the results of these nodes, in their order, in these rounds.
+        """Return the results of `nodes` in `rounds`, with a row per node in the given order.
 
         `rounds` has, in the order of the stream, each round's first column and the datasets of its
         questions. The datasets determine the weights of single questions; a round that is stored as

@@ -49,14 +49,14 @@ Tile = tuple[slice, slice, Singles]
 
 @dataclass(frozen=True)
 class ResultMatrix:
-    """The nodes' results in a season: single questions first, then later rounds as a whole.
+    """The nodes' results in a season, with a row per node and a column per question or round.
 
-    The first `questions` columns are single questions, and each further column is a round.
-    `values` [nodes, columns] has what a column adds to the node's macro score in its round: a
-    question adds its weight if it is solved and otherwise 0, a round adds its score. It is NaN if
-    the column does not count for the node. `weights` [columns] has the most that a column can add:
-    1 / (datasets · questions of its dataset) for a question, 1 for a round. `rounds` [columns] has
-    the number of each column's round, in order and from 0.
+    The first `questions` columns are single questions. Each further column is a whole later round.
+    `values` [nodes, columns] has what a column adds to the node's macro score in a round: a
+    question adds its weight if the node solved it and otherwise 0, a round adds the node's score.
+    It is NaN where the column does not count for the node. `weights` [columns] has the most that a
+    column can add: 1 / (datasets · questions of its dataset) for a question, 1 for a round.
+    `rounds` [columns] has the number of each column's round, counted from 0.
     """
 
     values: Singles
@@ -70,8 +70,8 @@ class Scale:
     """How large the weights of a season's questions are (`ResultMatrix.weights`).
 
     `smallest` and `largest` are the smallest and largest weight of a question. `all_differ` is the
-    sum of the squared weights in the first round. This is the sum of squared differences between
-    two nodes if each question of that round is solved by exactly one of them.
+    sum of the squared weights in the first round. It equals the sum of squared differences between
+    two nodes if each question of that round is solved by exactly one of the two.
     """
 
     smallest: float
@@ -81,11 +81,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Sums for pairs of nodes, over the columns of consecutive rounds that count for both nodes.
+    """Sums over consecutive rounds for pairs of nodes, in the columns that count for both nodes.
 
-    `differences` has, for each pair, the sum of the first node's values minus the second node's.
-    `by_question` has the sum of the squared differences over columns for single questions, and
-    `by_round` over columns for whole rounds. `shared` has the number of rounds that count for both
+    `differences` is the sum of the first node's values minus the sum of the second node's values.
+    `by_question` is the sum of the squared differences in columns for single questions, and
+    `by_round` in columns for whole rounds. `shared` is the number of rounds that count for both
     nodes; a round counts as a fraction if only some of its questions count for both.
     """
 
@@ -123,26 +123,25 @@ def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> 
 def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
-    d is the difference between the two nodes in one column of the matrix. For two equal nodes, d is
-    as likely as -d, whatever its size. Then for a bet z that depends neither on d nor on anything
-    later,
+    Let d be the difference between the two nodes in one column of the matrix. If the nodes are
+    equal, d is as likely as -d. If the bet z on a column depends only on earlier columns, then the
+    product over all columns of
 
-        product of exp(z d) / cosh(z d),   log cosh(z d) <= (z d)² / 2,
+        exp(z d) / cosh(z d),   where log cosh(z d) <= (z d)² / 2,
 
     is a martingale that starts at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
     an average of several such products. Half of the stake is bet on each of the two nodes.
     `_SHARES` divides each half among one bet for each of EFFECTS and the constant STEADY_BET. The
-    best bet on an effect is the effect divided by the variance of a round's difference. This
-    variance is estimated before each stretch, from a prior and the squared differences in earlier
-    stretches.
+    bet for an effect is the effect divided by the variance of a round's difference. This variance
+    is estimated before each stretch, from a prior and the squared differences in earlier stretches.
 
-    The divisor cosh(z d) of a question with a difference above `scale.smallest` is computed as if
-    the question were several, each with the difference `scale.smallest`. Because log cosh(x) / x²
-    decreases, this divisor is too large, so the expected value of the product is then below 1.
+    Larger divisors are used, so the expected value of the product is at most 1. For a whole round,
+    the divisor is exp((z d)² / 2). For a question, it is cosh(z s) to the power (d / s)², where s
+    is `scale.smallest`; this is at least cosh(z d), because log cosh(x) / x² decreases.
 
-    Two nodes with equal scores may each be better at other datasets. Then they are equal in the sum
-    over a round, but not in each question, and the bound is not proven. With the limit
-    `_MAX_PER_QUESTION`, it held in simulations (`make bench-calibration`).
+    Of two nodes with equal scores, each may be better at some datasets. Then they are equal in the
+    sum over a round, but not in each question, and the bound on errors is not proven. With the
+    limit `_MAX_PER_QUESTION`, the bound held in simulations (`make bench-calibration`).
     """
     pairs = stretches[0].differences
     squares = np.full_like(pairs, _PRIOR_ROUNDS * _PRIOR_DIFFERING * scale.all_differ)
@@ -171,9 +170,10 @@ def _log_cosh(x: Reals) -> Reals:
 
 
 def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
-    """Yield the log evidence of all pairs of nodes in tiles of rows and columns, each pair once.
+    """Yield the log evidence of all pairs of nodes, in tiles of rows and columns.
 
-    A tile on the diagonal contains each pair twice: the second has evidence 0.
+    If the rows and the columns of a tile are the same nodes, each pair has its evidence above the
+    diagonal, and all other elements are 0.
     """
     present = ~np.isnan(matrix.values)
     values, present = np.where(present, matrix.values, 0), present.astype(np.float32)
@@ -199,9 +199,9 @@ def _find_scale(matrix: ResultMatrix) -> Scale:
 
 
 def _spans(matrix: ResultMatrix) -> Iterator[slice]:
-    """Yield the columns of each stretch of rounds (1, 1, 2, 4, ... rounds), in order.
+    """Yield the columns of each stretch of rounds, in order.
 
-    Bets are recomputed after each stretch.
+    The stretches have 1, 1, 2, 4, ... rounds. `weigh` recomputes its bets before each stretch.
     """
     if not len(matrix.rounds):
         return
@@ -223,9 +223,9 @@ def _add_up(
 ) -> Stretch:
     """Return sums over the matrix columns in `span`, for all pairs of nodes in a tile.
 
-    A pair is a node in `rows` and a node in `columns`. `values` and `present` have a row per node.
-    `present` is 1 where a matrix column counts for the node, otherwise 0; where it is 0, `values`
-    must be 0 too.
+    `rows` and `columns` select nodes; a pair has one node of each. `values` and `present` have a
+    row per node. `present` is 1 where a matrix column counts for the node, otherwise 0; where it is
+    0, `values` must be 0 too.
     """
     weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
@@ -251,8 +251,9 @@ def _add_squares(
     """Return the sums of squared differences [rows of one, rows of other] for all pairs of nodes.
 
     `one` and `other` have a row of values for each node. `here` is 1 where the column counts for
-    the node of `one`, otherwise 0, and `here_too` is the same for `other`. A pair's sum is over the
-    columns that count for both nodes. `whole` says that all columns count for all nodes.
+    the node of `one`, otherwise 0, and `here_too` says this of the nodes of `other`. A pair's sum
+    is over the columns that count for both nodes. `whole` says that all columns count for all
+    nodes.
     """
     if not one.shape[1]:
         return np.broadcast_to(np.float32(0), (len(one), len(other)))
@@ -267,10 +268,10 @@ def _add_squares(
 
 
 def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
-    """Return the log evidence of each pair in a tile: a row's node and a column's node.
+    """Return the log evidence for each pair of a row's node and a column's node in a tile.
 
-    It is positive if the row's node is ahead, negative if the column's node is ahead, and 0 if the
-    two are closer than `_MIN_ERRORS` standard errors or the evidence is below 1.
+    It is positive if the row's node is ahead and negative if the column's node is ahead. It is 0 if
+    the evidence is below 1, or if the nodes are not more than `_MIN_ERRORS` standard errors apart.
     """
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
@@ -287,10 +288,10 @@ def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
 
 
 def _find_level(tiles: list[Tile], *, pairs: int, alpha: float) -> float:
-    """Return the log evidence at which Holm's procedure begins to reject.
+    """Return the smallest log evidence that is significant after Holm's correction over all pairs.
 
-    The evidence of the clearest pair must reach `pairs` / alpha. Each pair that is found to differ
-    lowers this level for the next pair: with k such pairs, it is (`pairs` - k) / alpha.
+    The pair with the most evidence must reach `pairs` / alpha. Each pair that is found to differ
+    makes this level lower for the next pair: after k such pairs, it is (`pairs` - k) / alpha.
     """
     rejected = 0
     while True:

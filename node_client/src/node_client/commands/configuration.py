@@ -58,8 +58,8 @@ def init(
 def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
     """Return each setting by name, as a dict of `value`, `source` and `place`, for JSON.
 
-    The value of a secret that is set is replaced by HIDDEN. `source` is the kind of the value's
-    source, such as `file`, and `place` the source itself, such as the path of that file.
+    The value of a secret that is set is replaced by HIDDEN. `source` is the kind of source, such as
+    `file`; `place` says where the value was given, such as the path of that file.
     """
     rows = {}
     for name, setting in all_settings().items():

@@ -86,7 +86,7 @@ def check_torch() -> DoctorCheck:
 def check_disk(folder: Path) -> DoctorCheck:
     """Check the free disk space for checkpoints in a folder, which need not exist yet.
 
-    It fails below NO_DISK_BYTES and warns below LITTLE_DISK_BYTES.
+    The check fails below NO_DISK_BYTES and warns below LITTLE_DISK_BYTES.
     """
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free

@@ -27,10 +27,10 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
     """Get a token from the coordinator, save it in the state folder and return it.
 
-    Prints a code and waits until a person has approved it on the site, for a new node or for one
-    that they own. If `anonymous`, the token is for a new node without an owner, and no approval is
-    needed. Raises NodeError when the site gives no token, or when the state folder has the token of
-    an anonymous node, which would be lost.
+    Prints a code and waits until a person has approved the code on the site, for a new node or for
+    a node that the person owns. If `anonymous`, the token is for a new node without an owner, and
+    no approval is needed. Raises NodeError when the site gives no token, or when the state folder
+    has the token of an anonymous node, which would be lost.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
@@ -164,7 +164,7 @@ def claim(url: str, *, choices: SettingChoices) -> None:
 
 
 def _check_replaceable(remembered: NodeRecord) -> None:
-    """Raise SettingsError if the node would be lost without its token because it is anonymous."""
+    """Raise SettingsError if the token is of an anonymous node, which is lost without its token."""
     if remembered.token and remembered.anonymous:
         raise SettingsError(
             f"{remembered.node} belongs to no account, so it could not be continued without the "

@@ -156,7 +156,7 @@ def _run_on_site(
 def report(
     folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
 ) -> None:
-    """Show the results of an experiment's runs as a page, with its numbers beside it as JSON."""
+    """Write a page with the results of an experiment's runs, and its numbers as a JSON file."""
     console = Console()
     with console.status("Reading"):
         from node_client.lab.report.making import encode_report, make_report

@@ -68,7 +68,7 @@ def pause(
     ] = None,
     choices: SettingChoices,
 ) -> None:
-    """Pause a node after its step: it saves, disconnects and frees the machine."""
+    """Pause a node after its current step: it saves, disconnects and frees the machine."""
     duration = parse_duration(length, option="--for") if length is not None else None
     now = datetime.now(UTC)
     until = _pause_end(now, duration) if duration is not None else None

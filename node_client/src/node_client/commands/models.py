@@ -39,7 +39,7 @@ def chat(
     ] = 512,
     choices: SettingChoices,
 ) -> None:
-    """Chat with your newest checkpoint, or with a --model; or answer one question from a pipe."""
+    """Chat with your newest checkpoint or with --model, or answer one question from a pipe."""
     from node_client.commands.talk import answer_once, piped_question, talk
 
     with Console(stderr=True).status("Loading"):

@@ -72,8 +72,8 @@ class LocalStatus(msgspec.Struct):
     """A node's status on this machine, without the token.
 
     `checkpoint` has the progress at the latest checkpoint, `lifetime` the totals over all runs,
-    `site` the coordinator's address, and `run` the state of the latest run. Each of these is None
-    if there is nothing to show.
+    `site` the coordinator's address, and `run` the state of the latest run. Each of these four is
+    None if there is nothing to show.
     """
 
     node: str
@@ -112,8 +112,8 @@ def read_status(choices: SettingChoices) -> list[Status]:
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
     """Return a line for each node that is not running or took no step for longer than `within`.
 
-    A paused node gets no line, nor does a running base node, nor one that started or ended a pause
-    at most `within` ago. Raises SettingsError when a state folder cannot be read.
+    A paused node gets no line, nor does a running base node, which takes no steps. Starting the
+    node and ending a pause count as steps. Raises SettingsError when a state folder cannot be read.
     """
     found = []
     for state in folders:

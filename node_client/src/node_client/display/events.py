@@ -131,7 +131,8 @@ class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
 class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
     """The judge stored answers.
 
-    `acknowledged` counts all answers of this node to the round so far, earlier runs included.
+    `acknowledged` is the number of this node's answers to the round so far, including those that it
+    sent in earlier runs.
     """
 
     round: int
@@ -159,7 +160,7 @@ class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
 
 
 class CheckpointSaved(Event, frozen=True, kw_only=True, tag="checkpoint"):
-    """A checkpoint was written after this step. A later run can continue from it."""
+    """A checkpoint was written after step `step`. A later run can continue from the checkpoint."""
 
     step: int
 

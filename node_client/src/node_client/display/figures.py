@@ -20,9 +20,9 @@ _REMARKS = {
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return values in [0, 1] as a line of at most CURVE_WIDTH bars.
+    """Return values in [0, 1] as a line of bars: one for each value, but at most CURVE_WIDTH.
 
-    More values than that are averaged in groups of neighbours.
+    If there are more values, each bar shows the mean of a few successive values.
     """
     values = list(values)
     width = min(CURVE_WIDTH, len(values))

@@ -1,6 +1,6 @@
 """Answers "is my node working?" in one line, with the reason and a remedy.
 
-Where the node's page on the site has the same information, it shows the same text
+The node's page on the site answers with the same text if the site has the same information
 (`swarm_web.dashboard.reports.node_health`).
 """
 
@@ -134,8 +134,8 @@ def _await_first_score(view: NodeView) -> Health:
 def _assess_last_round(view: NodeView) -> Health | None:
     """Return what is wrong if this node did not answer all questions of the latest finished round.
 
-    Return None if it answered all, if it could not take part, or if the round is still the current
-    one and not closed: it is being scored, or void.
+    Return None if the node answered all questions or could not take part. Also return None as long
+    as that round is the current one and not closed, because it is then being scored or void.
     """
     last, current = view.finished_round, view.round
     if last is None or last.number == view.skipped_round:

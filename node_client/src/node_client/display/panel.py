@@ -39,7 +39,7 @@ def render(
 
 @dataclass(frozen=True)
 class _FittedPanel:
-    """A panel that is laid out when rich knows the width, on which the number of lines depends."""
+    """A panel that fits its rows when rich renders it, because only then the width is known."""
 
     rows: tuple[PanelRow, ...]
     height: int | None
@@ -75,9 +75,9 @@ def answer_health(view: NodeView, *, now: datetime, clock: float) -> Text:
 
 
 def _example(view: NodeView) -> Iterator[PanelRow]:
-    """Yield the latest step's example question, and a completion with its verdict.
+    """Yield rows for the latest step's example question, and for a completion with its verdict.
 
-    Both texts are foreign, so markup in them is not interpreted.
+    Markup in the question and in the completion is not interpreted.
     """
     if view.report is None:
         return

@@ -151,7 +151,7 @@ def _held_out(view: NodeView) -> str:
 def _shared(view: NodeView) -> str:
     """Return how many rollouts this node published in the season, or why it publishes none.
 
-    If the coordinator reported how often other nodes received and used them, add these counts.
+    Add how often other nodes received and used these rollouts, if the coordinator reported it.
     """
     if view.site is None or view.arm == "base":
         return ""

@@ -12,7 +12,7 @@ def clean(text: str) -> str:
 
 
 def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
-    """Return a text as one line; a longer line is cut to `limit` characters and an ellipsis.
+    """Return a text as one line; beyond `limit` characters, an ellipsis replaces the rest.
 
     Unprintable characters become spaces. Each run of white space becomes one space, or nothing at
     the ends of the text.

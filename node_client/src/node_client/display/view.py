@@ -114,7 +114,7 @@ class NodeView:
         self.emit(events.Joined(node=node, arm=arm, season=name))
 
     def show_step(self, report: "StepReport", totals: "TrainingTotals") -> None:
-        """Show a finished training step; `totals` are those of the season."""
+        """Show a finished training step; `totals` are the node's totals in the season."""
         self.report = report
         self.totals = totals
         self.steps_this_run += 1
@@ -142,7 +142,8 @@ class NodeView:
     def show_season(self, season: SeasonInfo | None) -> None:
         """Show the season's rules; None means that no season is running.
 
-        If another season was shown before, clear the node's standing in it.
+        If the season shown before has ended, clear the node's standing and number of published
+        rollouts.
         """
         previous, self.season = self.season, season
         if previous is not None and (season is None or season.name != previous.name):

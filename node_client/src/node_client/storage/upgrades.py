@@ -1,6 +1,7 @@
-"""The file in which a node requests a newer client, and `swarm-node service` records the result.
+"""Reads and writes the file with a node's request for a newer client, and the request's result.
 
-The node ends before the service installs anything, so the request is kept in the state folder.
+`swarm-node service` installs the client only after the node has ended, and then records the result.
+So the request is kept in the state folder.
 """
 
 from datetime import datetime, timedelta
@@ -18,8 +19,8 @@ RETRY_AFTER = timedelta(days=1)
 class UpgradeRequest(msgspec.Struct, frozen=True):
     """A node's request for a newer client.
 
-    `wanted` is the oldest version to accept; an empty text accepts any newer one. `tried_at` is
-    None until the service has tried to install it; `problem` is the error, empty on success.
+    `wanted` is the oldest version to accept; an empty text accepts any newer version. `tried_at` is
+    None until the service has tried to install one; `problem` is the error, empty on success.
     """
 
     wanted: str
@@ -28,7 +29,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True):
 
 
 def read_upgrade(state: StateDir) -> UpgradeRequest | None:
-    """Return the latest request, None without one. Raises SettingsError when it is unreadable."""
+    """Return the latest upgrade request, if any. Raises SettingsError if its file is unreadable."""
     return read_record(_file(state), UpgradeRequest)
 
 
@@ -43,7 +44,7 @@ def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
 def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime) -> bool:
     """Return whether to request version `wanted`.
 
-    False if `latest` requested the same version and the service tried it less than a day ago.
+    False if `latest` requested version `wanted` and the service tried it less than a day ago.
     """
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True

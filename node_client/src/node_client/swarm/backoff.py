@@ -12,9 +12,9 @@ STABLE_S = 10.0
 
 
 def doubling_backoff(attempt: int, longest_s: float = MAX_PAUSE_S) -> float:
-    """Return the seconds to wait after failure number `attempt` in a row, counted from 0.
+    """Return the seconds to wait after a failure: 1, 2, 4, ..., but at most `longest_s`.
 
-    The wait is one second after the first failure and doubles up to `longest_s`.
+    `attempt` is the number of consecutive failures before this one.
     """
     # The capped exponent keeps the power small after any number of failures.
     return min(longest_s, FIRST_S * 2.0 ** min(attempt, 16))
@@ -26,9 +26,10 @@ def jittered_backoff(
     *,
     uniform: Callable[[], float] = random.random,
 ) -> float:
-    """Return a random number of seconds to wait after failure number `attempt`, counted from 0.
+    """Return a random number of seconds to wait after a failure.
 
-    Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
-    coordinator at the same time do not reconnect at the same time. `uniform` draws from [0, 1).
+    `attempt` is the number of consecutive failures before this one. Full jitter: uniform between 0
+    and `doubling_backoff`, so that a thousand nodes that lost the coordinator at the same time do
+    not reconnect at the same time. `uniform` draws from [0, 1).
     """
     return uniform() * doubling_backoff(attempt, longest_s)

@@ -127,7 +127,7 @@ class SwarmClient:
         return (await self._connection.request(RequestRound(id=new_id()), RoundState)).round
 
     async def request_questions(self, number: int) -> QuestionsOffered:
-        """Return the questions of a round; from now on, any that stay unanswered count as wrong."""
+        """Return a round's questions. From now on, a question left unanswered counts as wrong."""
         message = RequestQuestions(id=new_id(), round=number)
         return await self._connection.request(message, QuestionsOffered)
 

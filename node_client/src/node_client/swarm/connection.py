@@ -42,9 +42,9 @@ class ConnectionState:
     """The state of the connection.
 
     In the phase `waiting`, `reason` says why there is no connection, and `retry_at` is the time of
-    the next attempt, as a reading of the connection's `clock`, or 0 while the node is paused. In
-    the phases `waiting` and `connecting`, `planned` is true if the coordinator asked the node to
-    wait before this attempt.
+    the next attempt by the connection's `clock`, or 0 while the node is paused. In the phases
+    `waiting` and `connecting`, `planned` is true if the coordinator asked for the wait before the
+    attempt.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
@@ -72,10 +72,9 @@ class ConnectionListener(Protocol):
 class ReconnectLimit:
     """Determines how long a node may wait before it reconnects. Times are monotonic seconds.
 
-    For HURRY_S after the connection was lost, the limit is `return_within` of the latest Welcome,
-    because a round may be open or open soon. Later, the limit is MAX_PAUSE_S. It is also
-    MAX_PAUSE_S as long as the next round opens more than SOON_S from now, according to the
-    coordinator's latest Welcome or RoundState.
+    The limit is `return_within` of the latest Welcome, because a round may be open or open soon. It
+    is MAX_PAUSE_S instead if the connection was lost at least HURRY_S ago, or if the next round,
+    according to the latest Welcome or RoundState, opens more than SOON_S from now.
     """
 
     def __init__(self) -> None:
@@ -142,10 +141,10 @@ class CoordinatorConnection:
         self.supports_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled, except while suspended; reconnect after each loss.
+        """Stay connected until cancelled, except after `suspend`; reconnect after each loss.
 
         Raises CoordinatorRefusedError when the coordinator refuses the node permanently, or when
-        the listener raises it in `on_welcome`.
+        `on_welcome` of the listener raises this error.
         """
         attempt = 0
         planned = False
@@ -182,8 +181,8 @@ class CoordinatorConnection:
     def reconnect(self, *, after_s: float) -> None:
         """End the connection in `after_s` seconds and open a new one, to get a new Welcome.
 
-        Does nothing if there is no connection, because the next one begins with a Welcome, or if
-        the connection is already due to end.
+        Does nothing if the connection is already due to end, or if there is none, because the next
+        connection begins with a Welcome anyway.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
             self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)

@@ -49,9 +49,9 @@ class DeviceFlow:
         """Request a code for a new node that trains `model`, and return the code.
 
         If `token` is given, the code is for the anonymous node with this token instead: the account
-        that approves the code becomes its owner, and no node is created. An `anonymous` code
-        needs no approval: `await_token` returns at once. Raises CoordinatorRefusedError when the
-        site refuses, NodeError without a valid reply.
+        that approves the code becomes this node's owner, and no node is created. An `anonymous`
+        code needs no approval: `await_token` returns at once. Raises CoordinatorRefusedError when
+        the site refuses, NodeError without a valid reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:

@@ -135,7 +135,10 @@ class SwarmExchange:
             return []
 
     def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Queue the rollouts for the season's tasks; the season may be newer than a rollout."""
+        """Queue the rollouts for tasks of the current season, and discard the others.
+
+        A rollout may have been generated before the current season began.
+        """
         season = self._season
         if season is None or not self._publishes:
             return

@@ -1,7 +1,7 @@
 """Opens a coordinator's socket, and turns failures into errors for the user.
 
-Another server at the address (NoCoordinatorError) is distinguished from a coordinator that does not
-answer (UnansweredError): trying again later can help only in the second case.
+NoCoordinatorError means that the server at the address is not a coordinator. Any other
+UnansweredError means that the coordinator is busy or did not answer; trying again later may help.
 """
 
 import logging

@@ -65,7 +65,7 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 
     `informative` has the ids of the rollouts that have both right and wrong completions. Ids of
     rollouts that are not in the message are ignored. Only servers whose welcome sets `declarations`
-    accept this field.
+    accept `informative`.
     """
 
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
@@ -137,11 +137,11 @@ class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
 
 
 class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The answer to one judge question; `question` is its id.
+    """The answer to one judge question; `question` is the question's id.
 
     `signature` is valid under the `key` of the node's hello, over the bytes that
     `swarm_record.answers.encode_signed_answer` returns. Only servers whose welcome has a `chain`
-    accept this field.
+    accept `signature`.
     """
 
     question: Id

@@ -219,10 +219,10 @@ class ReceivedAnswer(Struct, frozen=True):
 
 
 class SignedReceipt(Struct, frozen=True):
-    """The site's confirmation that it stored these answers with their signatures.
+    """The site's confirmation that it stored the answers in `answers` with their signatures.
 
-    `signature` is valid under the site's public key `key`, over the answers in this order, the
-    round's `commitment` and the time `received_at`, as
+    `signature` is valid under the site's public key `key`. It is over the answers in the order of
+    `answers`, the round's `commitment` and the time `received_at`, as
     `swarm_record.answers.encode_signed_receipt` encodes them.
     """
 
@@ -237,8 +237,8 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     """The reply to submitted answers; each answer is named by its question's id.
 
     Answers in `accepted` are stored durably. Those in `duplicate` are not stored, because this
-    node's answer to the question was stored before. `receipt` covers the submitted answers that are
-    stored with the submitted signature; it is null if there are none.
+    node's answer to the question was stored before. `receipt` covers each submitted answer if the
+    site has stored it with the signature that was submitted; it is null if there is no such answer.
     """
 
     round: int
@@ -257,10 +257,11 @@ class NodeStanding(ServerMessage, frozen=True, tag="standing"):
     `score` and `interval` are null, and `remark` is empty.
 
     `ranked` is the number of nodes with a rank. `published` counts this node's rollouts that the
-    pool accepted in the season, `delivered_to_others` how often one was delivered to another node,
-    and `used_by_others` how often another node trained on one (`docs/protocol.md` has the limits of
-    this count). `hand_out` is `full`, `lowered` or `withheld`: this node's rollouts are handed out
-    normally, less often, or not at all. Each of these five is null if the server does not send it.
+    pool accepted in the season, `delivered_to_others` their deliveries to other nodes, and
+    `used_by_others` how often another node trained on one of them (`docs/protocol.md` has the
+    limits of this count). `hand_out` is `full`, `lowered` or `withheld`: this node's rollouts are
+    handed out normally, less often, or not at all. Each field in this paragraph is null if the
+    server does not send it.
     """
 
     node: str

@@ -27,8 +27,8 @@ DOWNLOAD_BYTES = 2
 class Machine:
     """The resources of a machine, with sizes in bytes.
 
-    `device` is the type of torch's device. `free` is the free memory to train in: the GPU's for
-    `cuda`, otherwise the machine's. `memory` is the total RAM, `disk` the free space for
+    `device` is the type of torch's device. `free` is the free memory to train in: that of the GPU
+    for `cuda`, otherwise that of the machine. `memory` is the total RAM, `disk` the free space for
     checkpoints, and `battery` whether the machine has one.
     """
 

@@ -66,7 +66,7 @@ def uninstall(url: Url, *, choices: SettingChoices) -> None:
 
 @app.command()
 def status(url: Url) -> None:
-    """Show the state of the service; `swarm-node status URL` shows the state of its node."""
+    """Show the state of the service; `swarm-node status URL` shows the state of the node."""
     _manager().show_status(_plan(choose(parse_site(url), flags={})))
 
 
@@ -151,9 +151,9 @@ def _manager() -> ModuleType:
 def _remember_token(choices: SettingChoices) -> None:
     """Save the token in the state folder, where the service reads it.
 
-    It is not written into the unit, which other users can read. If the settings have no token, get
-    one by a code that a person approves. Raises NodeError when the site gives no token,
-    SettingsError when the token cannot be saved.
+    The unit does not contain the token, because other users can read the unit. If the settings have
+    no token, get one with a code that a person approves. Raises NodeError when the site gives no
+    token, SettingsError when the token cannot be saved.
     """
     token = find_token(choices)
     if not token:

@@ -117,7 +117,8 @@ def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
 def describe_lingering() -> str:
     """Return a sentence that says how to keep the service running after logout.
 
-    The text is empty if the service keeps running already, or if the system has no loginctl.
+    The text is empty if the service keeps running after logout already, or if the system has no
+    loginctl.
     """
     if shutil.which("loginctl") is None:
         return ""

@@ -44,7 +44,7 @@ def call(arguments: Sequence[str], *, check: bool = True) -> str:
     """Run a program and return its standard output.
 
     If `check` is true, raises NodeError when the program fails or cannot be started. Otherwise
-    returns what it printed even if it failed, and an empty text if it could not be started.
+    returns the output even if the program failed, and an empty text if it could not be started.
     """
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)

@@ -21,8 +21,8 @@ RunPython = Callable[[Sequence[str]], str]
 class UpgradeFailedError(Exception):
     """The upgrade failed; the message is the reason.
 
-    The site's client is installed before its version is compared with the required one, so it stays
-    installed even if it is too old.
+    If the site's client is older than required, it stays installed nevertheless, because its
+    version is compared after the installation.
     """
 
 

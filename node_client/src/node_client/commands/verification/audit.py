@@ -47,12 +47,13 @@ def audit_round(
     verifier: AnyVerifier,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[RoundCheck]:
-    """Draw and score round `number` again, and yield each check's result as soon as it is known.
+    """Draw a round's questions again, score its answers again, and yield the result of each check.
 
-    `recorded` is the commitment that this machine recorded, if any. `asked` has the season's
-    earlier rounds, in order, with digests of their questions. `progress` is called after each batch
-    of answers with the number of answers in the batch. An UncheckableError that the iterables
-    `asked` or `answers` raise is passed on.
+    Results are yielded as soon as they are known. `recorded` is the commitment of round `number`
+    that this machine recorded, if any. `asked` has the season's earlier rounds, in order, with
+    digests of their questions. `progress` is called after each batch of answers with the number of
+    answers in the batch. An UncheckableError that the iterables `asked` or `answers` raise is
+    passed on.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)
@@ -93,10 +94,10 @@ def _score_again(
     verifier: AnyVerifier,
     progress: Callable[[int], None],
 ) -> Iterator[RoundCheck]:
-    """Yield the check of the verdicts, by scoring all answers again, and that of the nodes' scores.
+    """Score all answers again, and yield two checks: of the verdicts, and of the nodes' scores.
 
-    The scores are recomputed from the published verdicts, so they are checked even if the verifier
-    fails.
+    The nodes' scores are recomputed from the published verdicts, so they are checked even if the
+    verifier fails.
     """
     failure = ""
     for batch in _batches(answers):

@@ -1,4 +1,4 @@
-"""Checks that a round used the beacon value its rules name, and that its commitment came first."""
+"""Checks that a round used its beacon's value, and that its commitment is older than the value."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -39,12 +39,12 @@ def check_beacon(
     before: Iterable[RecordLink],
     recorded: RecordedCommitment | None,
 ) -> RoundCheck:
-    """Check that a round used the beacon value its rules name, and that its commitment came first.
+    """Check that a round used its beacon's value, and that its commitment is older than the value.
 
     `fetched` is the value from a server of the beacon, None if no server gave one. `scheduled` is
-    the round's `scheduled` link in the chain, which has the commitment, and `before` has the links
-    before that one. `recorded` is the commitment that this machine recorded. The check is skipped
-    if the rules name no beacon.
+    the round's `scheduled` link in the chain, which has the commitment; `before` has the links
+    before `scheduled`. `recorded` is the commitment that this machine recorded. The check is
+    skipped if the round's rules name no beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:
@@ -91,9 +91,9 @@ def _compare_times(
 ) -> list[str]:
     """Return doubts, in words, about whether the commitment came before the beacon's value.
 
-    A commitment less than LEAD before the value is added to `differences` instead. A site could
-    write the commitment's link after the value was known and backdate it, so it is a doubt if an
-    earlier link of the chain (`before`) has a later time.
+    The commitment's time is that of the link `scheduled`; a missing time is a doubt. A time less
+    than LEAD before the value is a difference. If an earlier link of the chain (`before`) has a
+    later time, the site may have backdated `scheduled`, which is a doubt too.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:

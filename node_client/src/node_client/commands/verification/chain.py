@@ -36,7 +36,7 @@ class Chain:
     def scheduled_from(self) -> int:
         """The number of the first round with a `scheduled` link in the chain; 0 if there is none.
 
-        A round that was scheduled before the chain began has only its later links there.
+        A round that was scheduled before the chain began has no such link, only later ones.
         """
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
@@ -55,11 +55,13 @@ class Chain:
 class RoundHistory:
     """The chain's records of a round, except those that were lost when a backup was restored.
 
-    `scheduled`, `answered` and `closed` are the newest links of these kinds, None without one. A
-    withdrawal sets `scheduled` to None and is counted in `withdrawn`. `twice` has the kind of each
-    link that replaced an earlier one. `results` is the newest root over the round's results.
-    `unsealed` has the times at which the operator read its sealed questions. `undone` counts how
-    often records of the round were lost to a restored backup.
+    - `scheduled`, `answered`, `closed`: the newest link of each of these kinds, None without one. A
+      withdrawal sets `scheduled` to None.
+    - `results`: the newest root over the round's results.
+    - `withdrawn`: how often the round was withdrawn.
+    - `unsealed`: the times at which the operator read the round's sealed questions.
+    - `undone`: how often records of the round were lost to a restored backup.
+    - `twice`: the kind of each link that replaced an earlier link.
     """
 
     scheduled: RecordLink | None = None
@@ -74,10 +76,10 @@ class RoundHistory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the site need not list the round.
+        """Whether the site may leave the round out of its list.
 
-        It need not if the round was withdrawn, or lost when a backup was restored, and has not been
-        scheduled again.
+        It may if the round was withdrawn, or lost when a backup was restored, and not scheduled
+        again.
         """
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 

@@ -36,7 +36,7 @@ FieldPair = tuple[str, object, object]
 
 @dataclass(frozen=True)
 class Difference:
-    """A published value that is not the one computed or recorded on this machine (`ours`)."""
+    """A published value that differs from the one computed or recorded on this machine (`ours`)."""
 
     where: str
     published: str
@@ -45,13 +45,13 @@ class Difference:
 
 @dataclass
 class Differences:
-    """The first NAMED differences (`first`), and how many there are in all (`count`)."""
+    """The differences that a check found: `count` is their number, `first` has the first NAMED."""
 
     first: list[Difference] = field(default_factory=list)
     count: int = 0
 
     def add(self, where: str, *, published: str, ours: str) -> None:
-        """Count a difference, and keep it if it is among the first NAMED."""
+        """Count a difference, and append it to `first` if that has fewer than NAMED."""
         self.count += 1
         if len(self.first) < NAMED:
             self.first.append(Difference(where, published, ours))
@@ -59,7 +59,7 @@ class Differences:
     def add_unequal(self, fields: Iterable[FieldPair], *, of: str) -> None:
         """Add a difference for each field with unequal values.
 
-        `of` is the owner of the fields in words, such as a node's name or `round 12`.
+        `of` says in words what has the fields, such as a node's name or `round 12`.
         """
         for field_name, published, ours in fields:
             if published != ours:

@@ -23,7 +23,7 @@ MAX_LINE_BYTES = 1 << 18
 
 
 class MissingError(UncheckableError):
-    """The site has no such page."""
+    """The site has no page at the requested address."""
 
 
 def fetch(address: str, *, max_bytes: int, timeout_s: float = HTTP_TIMEOUT_S) -> bytes:

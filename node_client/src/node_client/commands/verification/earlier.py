@@ -24,9 +24,9 @@ _NAME = "asked before"
 class EarlierRounds:
     """What a season asked before a round.
 
-    `rounds` is the number of earlier rounds, `digests` has the digests of their public questions,
-    and `chain` is the hash over all their entries, in hex. `sealed` has the numbers of the rounds
-    whose questions are not public yet.
+    `rounds` is the number of earlier rounds, and `digests` has the digests of their public
+    questions. `chain` is the newest hash of the chain over the entries of all earlier rounds, in
+    hex. `sealed` has the numbers of the rounds whose questions are not public yet.
     """
 
     rounds: int
@@ -42,8 +42,8 @@ class EarlierRounds:
 def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
     """Read the earlier rounds, which must be in order, and hash them into a chain.
 
-    The entry of a sealed round cannot be computed; the published one is used. `asked` is iterated
-    over once, and memory grows with the number of questions.
+    The published entry of a round is used only if the round is sealed; otherwise the entry is
+    computed. `asked` is iterated over once, and memory grows with the number of questions.
     """
     chain, rounds = NOTHING_ASKED, 0
     digests: set[int] = set()
@@ -81,11 +81,11 @@ def check_earlier(published: PublishedRound, earlier: EarlierRounds) -> RoundChe
 
 
 def allow_for_sealed(check: RoundCheck, earlier: EarlierRounds) -> RoundCheck:
-    """Return `check`, or one with the outcome UNKNOWN if sealed rounds may explain its differences.
+    """Return `check`, or an UNKNOWN result if sealed rounds may explain why the questions differ.
 
-    `check` is the check of a round's questions. When the site drew them, it skipped the questions
-    of earlier rounds. This machine cannot skip the questions of rounds that are still sealed
-    (`earlier.sealed`), so it may draw other questions than the site.
+    `check` is the check of a round's questions. When the site drew the round, it skipped the
+    questions of earlier rounds. This machine cannot skip the questions of rounds that are still
+    sealed (`earlier.sealed`), so it may draw other questions than the site.
     """
     if check.outcome is not CheckOutcome.DIFFERS or not earlier.sealed:
         return check

@@ -85,8 +85,9 @@ class PublishedRound(Struct, frozen=True):
 class PublishedAnswer(Struct, frozen=True):
     """A node's answer to the question with the id `question`.
 
-    `score`, `solved` and `verdict` are the judge's, None if the answer was not graded in time.
-    `signature` is the node's, made with `key`; an unsigned answer has neither.
+    `score`, `solved` and `verdict` are the judge's results, None if the answer was not graded in
+    time. `signature` is the node's signature and `key` its public key; an unsigned answer has
+    neither.
     """
 
     node: Name
@@ -102,9 +103,9 @@ class PublishedAnswer(Struct, frozen=True):
 class PublishedAsked(Struct, frozen=True):
     """An earlier round of the season.
 
-    `questions` has the concatenated digests of its questions, in hex. `entry` is its entry in the
-    chain of asked questions (`swarm_tasks.asked`), a hash of `seal` and these digests. While the
-    round is sealed, only `entry` is published.
+    `questions` has the concatenated digests of the round's questions, in hex. `entry` is the
+    round's entry in the chain of asked questions (`swarm_tasks.asked`), a hash of `seal` and the
+    digests. While the round is sealed, `seal` and `questions` are None.
     """
 
     round: Annotated[int, Meta(ge=0)]
@@ -160,8 +161,8 @@ def read_asked(line: bytes) -> PublishedAsked:
 def decode(raw: bytes, kind: type[Record], *, what: str, fix: str = OTHER_SITE) -> Record:
     """Decode JSON from the site into a struct of the type `kind`.
 
-    Raises UncheckableError if that fails: its message calls the record `what`, and its remedy is
-    `fix`.
+    Raises UncheckableError if that fails. `what` names the record in the error's message, and `fix`
+    is the error's remedy.
     """
     try:
         return msgspec.json.decode(raw, type=kind)

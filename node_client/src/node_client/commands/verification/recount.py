@@ -78,10 +78,10 @@ class Recount:
     def compare(
         self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
     ) -> None:
-        """Compare an answer's published verdict with `verdict`, and record a difference.
+        """Compare an answer's published verdict with our `verdict`, and record a difference.
 
-        If `verdict` is a timeout, or the published verdict is a timeout with score 0, the answer is
-        counted as impossible to compare. Any other difference is a mistake of the site.
+        A difference is a mistake of the site, unless `verdict` is a timeout, or the published
+        verdict is a timeout with score 0. Then the answer is counted as impossible to compare.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)
@@ -106,9 +106,9 @@ class Recount:
         )
 
     def skip_answers(self, why: str) -> RoundCheck:
-        """Return the result when not all verdicts could be compared, for the reason `why`.
+        """Return the result if not all verdicts could be compared, for the reason `why`.
 
-        Its outcome is UNKNOWN, or DIFFERS if a difference was found before.
+        The outcome is DIFFERS if a difference was found before, otherwise UNKNOWN.
         """
         outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
         return RoundCheck("answers", outcome, why, self._verdicts)
@@ -173,7 +173,7 @@ class Recount:
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
-    """Return where scoring timed out, in words, or an empty string if it did not."""
+    """Return in words whether scoring timed out here or only at the site; empty if neither."""
     if verdict.reason == "timeout":
         return "here"
     if answer.verdict == "timeout" and answer.score == 0 and answer.solved is False:
@@ -186,9 +186,9 @@ def _pair_score(
 ) -> Iterator[FieldPair]:
     """Yield the fields of a published score as (name, published value, our value).
 
-    Our values are from `summary`, which was computed from the answers. The exception is a node
-    that is published as absent and has no published answer (`answered` is False): for this node no
-    question counts. `score` and `cells` are yielded only if they differ.
+    Our values are from `summary`, which was computed from the answers and counts a missing answer
+    as wrong. But for a node that is published as absent and has no published answer (`answered` is
+    False), no question counts. `score` and `cells` are yielded only if they differ.
     """
     if score.status == "absent" and not answered:
         summary = ScoreSummary(cells={}, correct=0, n=0, score=None)

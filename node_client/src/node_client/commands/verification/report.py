@@ -33,8 +33,8 @@ def render_check(check: RoundCheck) -> Text:
 def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[CheckOutcome, str]:
     """Return the outcome of all checks together, and a sentence that states it for `subject`.
 
-    The common outcome is the first of DIFFERS, UNKNOWN and DOUBTFUL that is among `outcomes`, or
-    HOLDS if none of them is.
+    The outcome is the first of DIFFERS, UNKNOWN and DOUBTFUL that is among `outcomes`, or HOLDS if
+    none of the three is.
     """
     if CheckOutcome.DIFFERS in outcomes:
         return CheckOutcome.DIFFERS, f"{subject}: something is not as the site published it."

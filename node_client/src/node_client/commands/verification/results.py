@@ -77,9 +77,10 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
 
 
 def find_mistakes(line: ResultLine) -> Iterator[FieldPair]:
-    """Yield the fields of a line that contradict its `cells`, as (name, line's value, our value).
+    """Yield each wrong field of a line as (name, line's value, our value).
 
-    A scored node must not have a reason for absence either: the round would count as missed.
+    `score` and `interval` must follow from `cells`. The `reason` of a scored node must not say that
+    the node missed the round, because the leaderboard would then count the round as missed.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"

@@ -47,8 +47,8 @@ def check_rounds(
 
     The site may list a season under another name than the chain, if that name is the same for all
     rounds of the season. Round numbers must have no gaps. A round need not be listed if it was
-    withdrawn, or is not in the backup from which the site was restored. `histories` has the chain's
-    records by round number.
+    withdrawn, or if it was lost when the site was restored from a backup. `histories` has the
+    chain's records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
@@ -89,8 +89,8 @@ def _name_seasons(
     """Return the site's name of each of the chain's seasons, by the season's name in the chain.
 
     The two names are equal if the site lists any round of the season under the chain's name.
-    Otherwise the season was renamed, which older sites allowed even after its start. The site's
-    name is then the one under which it lists the most rounds of the season.
+    Otherwise the season was renamed, which older sites allowed even after the season's start. The
+    site's name is then the one under which it lists the most rounds of the season.
     """
     names = defaultdict[str, Counter[str]](Counter)
     for number, shown in listed.items():
@@ -122,9 +122,9 @@ def _compare_round(
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check each round's results: their root must be in the chain, and each line consistent.
+    """Check each round's results: the Merkle root against the chain, and the fields of each line.
 
-    The fields of a line must follow from its `answered` and `solved` bits. Void rounds are skipped;
+    The fields of a line must follow from its bits `answered` and `solved`. Void rounds are skipped;
     a root is not checked if the chain has no record of the round. `histories` has the chain's
     records by round number.
     """
@@ -153,10 +153,10 @@ def check_season_results(
 
 
 def _recount(line: ResultLine, datasets: Sequence[str]) -> list[FieldPair]:
-    """Return the fields of a line that follow from its bits, as (name, line's value, our value).
+    """Return recomputed fields of a line of results, as (name, line's value, our value).
 
-    The bits are `answered` and `solved`. `datasets` has the dataset of each of the round's
-    questions, in order.
+    Our values are computed from the line's bits `answered` and `solved`. `datasets` has the dataset
+    of each question of the round, in order.
     """
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
@@ -214,9 +214,9 @@ def compute_board(
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     """Return each round's first column in the nodes' ledgers, by round number.
 
-    A round has one column per question, or, late in the season, a single one
-    (`swarm_record.stream`). Columns are allocated in the order in which the rounds closed.
-    `questions` is the number of questions of a round without results.
+    A ledger has a column for each question or, late in the season, for each round
+    (`swarm_record.stream`). Columns are allocated in the order in which the rounds closed. A round
+    without results is assumed to have had `questions` questions.
     """
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):

@@ -47,8 +47,8 @@ def verify_season(
     """Check the season `name`, or the newest one for None, and return the outcome of all checks.
 
     Each result is shown as soon as it is known. `state` is the folder of this machine's node, with
-    its records. Raises NodeError if there is no such season or it cannot be read, and if the
-    site's chain grows meanwhile.
+    its records. Raises NodeError if there is no such season, if it cannot be read, or if the site's
+    chain grows meanwhile.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"
@@ -119,7 +119,7 @@ def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
 def _check_unchanged(site: Site, chain: Chain) -> None:
     """Raise UncheckableError if the site's chain has grown since `chain` was fetched.
 
-    What was fetched later, such as the leaderboard, may then include a newer round.
+    If it has grown, data fetched after `chain`, such as the leaderboard, may include a newer round.
     """
     again = fetch_read_chain(site)
     if again is not None and len(again.links) != len(chain.links):
