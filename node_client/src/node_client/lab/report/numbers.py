@@ -34,7 +34,10 @@ def format_p_is(p: float) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with at most 3 significant digits, an integer from 1,000 on; – for None."""
+    """Return a number with at most 3 significant digits, or as an integer from 1,000 on.
+
+    None gives a dash.
+    """
     if value is None:
         return NONE
     if value < 0:
