@@ -1,8 +1,8 @@
-"""Counts the fresh demos in which all sharing nodes are visibly ahead of the isolated one in time.
+"""Run demos, and count those in which all sharing nodes get ahead of the isolated one in time.
 
 Each demo starts with an empty folder, as `make demo` does on a new machine. It ends as soon as the
-score intervals (95 %, of the season so far) of all nodes that share lie above those of all isolated
-ones on its leaderboard, or when the time is up.
+sharing nodes are ahead, or when the time is up. They are ahead if the 95 % interval of each sharing
+node on the demo's leaderboard lies above the intervals of all isolated nodes.
 
     python -m bench.demo_sharing --demos 10 --minutes 10 --at-once 2
 

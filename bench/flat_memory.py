@@ -1,7 +1,7 @@
 """`make bench-flat-memory`: check whether the memory of a node grows in a long training run.
 
-A node trains `tiny` alone, writing metrics and checkpoints, and the memory of its process is read
-at regular intervals. `--steps` sets the length.
+A node trains the model `tiny` alone, and writes metrics and checkpoints. The memory of its process
+is read at regular intervals. `--steps` sets the number of steps.
 """
 
 import argparse
@@ -31,7 +31,8 @@ GROWTH = Target("growth", "memory at the end : after a twentieth of the steps", 
 class WatchingView(NodeView):
     """A node's state that also records how much memory the process uses.
 
-    `readings` maps the number of every `every`-th step to the resident bytes after it.
+    If a step's number is a multiple of `every`, `readings` maps it to the resident bytes after the
+    step.
     """
 
     every: int
@@ -58,7 +59,7 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
 
 
 def main(arguments: list[str]) -> int:
-    """Train, print the readings, write the figures of a run of STEPS steps.
+    """Train and print the readings; if the run has STEPS steps, also write the figures.
 
     Returns 1 if the memory grew by more than GROWTH allows, else 0.
     """

@@ -1,7 +1,8 @@
 """`make bench-half-billion`: train Qwen2.5-0.5B with random weights, in 24 GB without a GPU.
 
-A process loads the model by `from_pretrained`, makes steps with a chat template, and writes a
-checkpoint. Another process resumes it and must make the same step. `--lora` trains adapters.
+A process loads the model by `from_pretrained`, makes a step, writes a checkpoint, and makes a
+second step. Another process resumes from the checkpoint and must make an identical second step. The
+prompts use a chat template. `--lora` trains adapters.
 """
 
 import argparse
@@ -78,7 +79,7 @@ def resume(folder: Path, config: TrainConfig) -> None:
 
 
 def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
-    """Return the sum of each trained tensor and of each remainder of a halved weight."""
+    """Return the sum of each trained tensor and of each remainder of a weight stored in halves."""
     policy = trainer.policy
     parts = (*policy.trainable(), *policy.remainders.values())
     return [part.detach().double().sum() for part in parts]

@@ -24,7 +24,7 @@ class IsolatedProcessError(Exception):
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why the isolated process failed; the process sends it before it ends."""
+    """The reason why the isolated process failed, which the process sends before its end."""
 
     message: str
 
@@ -42,7 +42,10 @@ class IsolatedProcess:
         return self._process.pid
 
     def send(self, message: object) -> None:
-        """Send the process a message; if the process has ended, do nothing (`receive` raises)."""
+        """Send a message to the process.
+
+        If the process has ended, do nothing: the next `receive` raises IsolatedProcessError.
+        """
         with suppress(BrokenPipeError):
             self._connection.send(message)
 

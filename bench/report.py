@@ -1,4 +1,4 @@
-"""Targets of a benchmark's figures, and its results: printed as a table and written as JSON."""
+"""Compare a benchmark's figures with targets, print tables, and write the figures as JSON."""
 
 import json
 import os

@@ -24,7 +24,7 @@ def end_running_season() -> None:
 
 
 def prepare_season(folder: Path) -> Path:
-    """End the running season, and start one with a round a day, the first of them at once.
+    """End the running season, and start one with a round a day, whose first round is due at once.
 
     Returns the path of a file in `folder` with the welcome message that the bare relay sends.
     """

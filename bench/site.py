@@ -1,4 +1,4 @@
-"""A whole site for a benchmark, as `make up` or `make demo` runs it, and single processes."""
+"""Run a whole site for a benchmark, as `make up` or `make demo` does, or one server process."""
 
 import os
 import shutil

@@ -2,8 +2,8 @@
 
 Every arm trains `tiny` from the same weights, and answers the same held-out questions half-way and
 at the end. Each arm is run once for each of several keys, the seeds of all random numbers. The
-first arms are single nodes; the last three are four nodes that share a pool in memory, and their
-score is the nodes' mean. There are no targets: the table helps to choose settings.
+first arms have one node; the last three have four nodes that share a pool in memory, and the score
+of such an arm is the nodes' mean. There are no targets: the table helps to choose settings.
 """
 
 import argparse
@@ -88,9 +88,9 @@ class NodeExchange:
 
 
 def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:
-    """Train the nodes of an arm for `steps` steps, a step of each in turn, and return the result.
+    """Train the nodes of an arm, `steps` steps each, and return the result.
 
-    `questions` is the size of the held-out set.
+    The nodes take turns, one step at a time. `questions` is the size of the held-out set.
     """
     pool = Pool(maxlen=POOL_SIZE)
     trainers = [_make_trainer(arm, pool, f"{key}-{n}", verifier) for n in range(arm.nodes)]

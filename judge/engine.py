@@ -155,10 +155,10 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
 
 
 def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
-    """Return the time to store for a tick at `now`: the later of `last_tick` and `now`.
+    """Return the time to store as that of the last tick, after a tick at `now`.
 
-    If `last_tick` is TOLERANCE or more ahead of `now`, the result is `now`: the clocks of two
-    workers differ by less than TOLERANCE, so `last_tick` is from before the clock was set back.
+    This is the later of `last_tick` and `now`, because two workers' clocks may differ by less than
+    TOLERANCE. But if `last_tick` is TOLERANCE or more ahead, a clock was set back: return `now`.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
         return last_tick
@@ -168,8 +168,8 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time that a tick begun at `now` must use: the later of `now` and `last_tick`.
 
-    `last_tick` is later if this tick was suspended after it began and another worker has ticked
-    meanwhile. A round that opened at the older time would lose part of its answering time.
+    `last_tick` can be later, because another worker may have ticked while this tick was suspended.
+    A round that then opened at `now` would lose part of its answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 
@@ -180,9 +180,9 @@ def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
     """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    This is the longest pause of a node between two attempts to connect, plus SETTLING. If the
-    silence is shorter than HURRY_S, that pause is `within`, which nodes are sent as
-    `return_within`; otherwise it is MAX_PAUSE_S (`swarm_protocol.returning`).
+    This is the longest pause of a node between two attempts to connect, plus SETTLING. The longest
+    pause is `within` if the silence is shorter than HURRY_S, otherwise MAX_PAUSE_S. The site sends
+    the value of `within` to nodes as `return_within` (`swarm_protocol.returning`).
     """
     is_short = silence < timedelta(seconds=HURRY_S)
     return (within if is_short else timedelta(seconds=MAX_PAUSE_S)) + SETTLING
@@ -193,12 +193,12 @@ def unserved_time(
 ) -> timedelta:
     """Return by how much to move deadlines at this tick because no web process was ready.
 
-    `silence` is the time since a web process was ready, and `last_tick` the time of the previous
-    tick; if one of them is None (unknown), the result is 0. `within` is passed to `return_time`.
+    `silence` is the time since a web process was last ready, and `last_tick` the time of the
+    previous tick; if one of them is None (unknown), the result is 0. `return_time` gets `within`.
 
-    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. The
-    result is this total so far, minus what earlier ticks have already returned. So no deadline
-    passes during the silence.
+    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each
+    tick during the silence returns the part of this sum that earlier ticks have not returned, so
+    that no deadline passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

@@ -55,7 +55,7 @@ class SamplingField(forms.MultipleChoiceField):
         return ["any", *super().clean(value)]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether the selection differs from `initial`, in which `any` is ignored."""
+        """Return whether the selection differs from `initial` without `any`."""
         return super().has_changed([name for name in initial or () if name != "any"], data)
 
 

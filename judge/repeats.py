@@ -31,7 +31,7 @@ class AskedQuestions:
     chain: str
 
     def seen(self, digests: Sequence[int]) -> set[int]:
-        """Return which of these question digests the season has asked in rounds up to `last`."""
+        """Return which of the question digests the season has asked in rounds up to `last`."""
         return _find_asked(self.season.pk, digests, before=self.last + 1)
 
 
@@ -57,9 +57,9 @@ def read_asked(season: Season) -> AskedQuestions:
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return a function that takes digests and returns those asked in earlier rounds of a season.
+    """Return a function that takes question digests and returns those asked before a round.
 
-    The earlier rounds are those of the season of `judge_round` with a lower number.
+    That is, in rounds of the season of `judge_round` with a lower number.
     """
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
@@ -90,7 +90,7 @@ class AskedRound:
 
 
 def numbers_before(judge_round: Round) -> list[int]:
-    """Return the numbers of the earlier rounds of a round's season, in order."""
+    """Return the numbers of the season's rounds before `judge_round`, in order."""
     earlier = judge_round.season.rounds.filter(number__lt=judge_round.number)
     return list(earlier.order_by("number").values_list("number", flat=True))
 
@@ -111,10 +111,10 @@ def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
 
 
 def _find_asked(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
-    """Return which of these digests a season asked in rounds with a number below `before`.
+    """Return which of the digests a season asked in rounds with a number below `before`.
 
     Each query has only a few digests and no condition on the season: otherwise Postgres
-    overestimates the number of rows and scans all rounds instead of using the index.
+    overestimates the number of rows and scans all rounds instead of using the index of digests.
     """
     found: set[int] = set()
     for first in range(0, len(digests), _DIGESTS_PER_QUERY):

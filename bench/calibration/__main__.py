@@ -56,11 +56,11 @@ class Looks:
     """The comparison of all pairs of nodes after a round; the arrays are (seasons, pairs).
 
     `rounds` is the number of rounds so far. `ahead` is the sum of the first node's score minus the
-    second's over the rounds. `squares` is the sum of the squared, weighted differences of the
-    nodes on single questions. As in the judge's test, it covers only the first rounds, which
-    together have at most QUESTIONS questions. `evidence` is the log evidence that the two nodes
-    differ. `won` counts the questions that only the first node solved, `lost` those that only the
-    second solved.
+    second node's score over the rounds. `squares` is the sum of the squared, weighted differences
+    of the nodes on single questions. As in the judge's test, `squares` covers only the first
+    rounds, which together have at most QUESTIONS questions. `evidence` is the log evidence that the
+    two nodes differ. `won` counts the questions that only the first node solved, `lost` those that
+    only the second solved.
     """
 
     rounds: int
@@ -135,8 +135,8 @@ def _add_round(
 
     `gaps` (seasons, pairs, questions) is 1 where only the first node solved the question, -1 where
     only the second did, and otherwise 0. `both` (seasons, pairs) is true where both nodes of a pair
-    took part. If `single`, the squared differences of the round's questions are added to
-    `by_question`, otherwise the squared difference of the nodes' scores to `by_round`.
+    took part. If `single`, the squared differences on the round's questions are added to the field
+    `by_question`, otherwise the squared difference of the nodes' scores to the field `by_round`.
     """
     differences = gaps @ weights
     return Stretch(

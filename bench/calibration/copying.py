@@ -33,10 +33,10 @@ TARGETS = [
 def measure(figures: dict[str, float]) -> Table:
     """Measure everything, add the figures to `figures`, and return the table.
 
-    A search accuses a node if its smallest adjusted p-value is at most ALPHA, which is too rare to
-    observe in SEARCHES searches. A p-value of at most p should occur in at most the fraction p of
-    the searches. The largest factor by which the measured fraction exceeds p, or 1 if none does, is
-    multiplied by ALPHA and the searches per year, which bounds the accusations per year.
+    A search accuses a node if the smallest adjusted p-value is at most ALPHA. That is too rare to
+    count, so a bound is computed from larger p-values. For each p, the smallest p-value
+    should be at most p in at most the fraction p of the searches. The bound per year is ALPHA times
+    the searches per year, times the largest ratio of the measured fraction to p (at least 1).
     """
     table = Table(
         "alike in a model", "searches", "p ≤ .1", "p ≤ .01", "smallest p", title="Copied answers"
@@ -59,8 +59,8 @@ def measure(figures: dict[str, float]) -> Table:
 def smallest_p(alike: float, *, seed: int) -> float:
     """Return the smallest adjusted p-value when honest nodes are searched for copied answers.
 
-    Returns 1 if the search tests no pair of nodes. `alike` is the share of their wrong answers that
-    the nodes of a model have in common.
+    Returns 1 if the search tests no pair of nodes. `alike` is the probability that a node's wrong
+    answer is the one that all nodes with its model have in common.
     """
     findings = find_copies(_draw_wrong(alike, seed=seed), alpha=1.0)
     return min((finding.p_adjusted for finding in findings), default=1.0)

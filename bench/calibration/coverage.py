@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Coverage over random mixes: the `lowest`, and the share of mixes with less than AIMED_AT."""
+    """The `lowest` coverage of any mix, and the share of mixes with a coverage below AIMED_AT."""
 
     lowest: float
     below: float

@@ -49,11 +49,11 @@ def measure(figures: dict[str, float]) -> list[Table]:
 
 
 def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
-    """Return the fractions of trials in which two tests claim a difference between the arms.
+    """Return three fractions of trials in which a test claims a difference between the arms.
 
-    The first two fractions are for `claims_of_one_look_test`: at the last look, and at any look.
-    The third is for the judge's test at any look. A trial counts if there is a claim about any of
-    its models. The judge's test corrects for the number of models, the other test does not.
+    The first fraction is for `claims_of_one_look_test` at the last look, the second for this test
+    at any look, the third for the judge's test at any look. A trial counts if there is a claim
+    about any of its models. Only the judge's test corrects for the number of models.
     """
     last, each, ours = 0, 0, 0
     looks = plan_looks(plan.rounds)
@@ -71,11 +71,12 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
 def measure_seasons(hit: float) -> tuple[float, float]:
     """Return how often two tests over seasons ever claim an effect although sharing has none.
 
-    A case is a sequence of MAX_SEASONS differences between the arms, each the sum of two normal
-    variates with the standard deviations 0.03 and `hit`. SIZES_DRAWN sequences are drawn, and each
-    is tried with all combinations of signs. The first figure is the fraction of cases in which a
-    sign-flip test claims an effect; the test is made after each season from the MIN_SEASONS-th on,
-    as if it were the only one. The second figure is the same fraction for the judge's test.
+    SIZES_DRAWN sequences of MAX_SEASONS differences between the arms are drawn. Each difference is
+    the sum of two normal variates with the standard deviations 0.03 and `hit`. A case is one of
+    these sequences with one combination of signs. The first figure is the fraction of cases in
+    which a sign-flip test claims an effect. This test is made after each season from the
+    MIN_SEASONS-th on, although it is valid for one look only. The second figure is the fraction of
+    cases in which the judge's test claims an effect.
     """
     signs = np.array(list(product((1, -1), repeat=MAX_SEASONS)))
     usual, ours = [], []

@@ -1,7 +1,8 @@
 """`make bench-gpu`: compare a node's training on a GPU with the CPU and with trl.
 
 Needs neither a database nor a model hub: weights are random, or those that ship with the client.
-The measurements (sections) run in a separate process, so one that fails costs only its own figures.
+The sections, such as a measurement at one size, run in a separate process, so that a failed section
+costs only its own figures.
 The exit status is 1 if a section failed or a target was missed, and 3 without a GPU.
 
 `--dry-run` runs all sections on the CPU, with tiny models, and writes nothing.
@@ -64,7 +65,7 @@ class Options:
 
     @property
     def is_written(self) -> bool:
-        """Whether the figures are written: only those of a whole run on a GPU are."""
+        """Whether to write the figures: true only for a run of all measurements on a GPU."""
         return not (self.is_dry or self.only)
 
     @property
@@ -161,7 +162,7 @@ def name_figures(sections: Sequence[Section], outcome: SectionResults) -> dict[s
 def _set_environment(options: Options) -> None:
     """Set the environment for this process and those it starts: one GPU, no TF32, no downloads.
 
-    Variables that launchers of distributed training set are removed.
+    Also removes the variables with which launchers configure distributed training.
     """
     os.environ |= QUIET | _FLOAT32
     if options.is_dry:  # tiny models are slower with several threads

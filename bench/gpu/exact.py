@@ -1,4 +1,4 @@
-"""Compare training results: GPU and CPU in float32, bfloat16 and float32, a step and its repeat."""
+"""Compare training: GPU with CPU, bfloat16 with float32, and a step with its repetition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,9 +62,10 @@ def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return how a pass in bfloat16 differs from one in float32 (`differences`, prefixed `bf16_`).
+    """Return how a forward and backward pass in bfloat16 differs from one in float32.
 
-    In bfloat16, the weights are stored as in `node_client.model.halves`.
+    The figures are those of `differences`, with the prefix `bf16_` in their names. In bfloat16, the
+    weights are stored as in `node_client.model.halves`.
     """
     policy = Policy.load(str(model), device=device)
     work = make_work(size, policy)
@@ -152,10 +153,11 @@ def differences(expected: Pass, found: Pass) -> dict[str, float]:
 def compare_greedy(size: Size, work: Work, reference: Policy, policy: Policy) -> dict[str, float]:
     """Return how well the greedy answers of two policies agree.
 
-    `greedy_equal_tokens` is the share of tokens that are equal. `greedy_preference` compares only
-    the first two tokens that differ in each pair of answers, because later tokens continue
-    different texts. It is the absolute difference of the reference's log-probs of these two tokens,
-    the largest over all questions, and nearly 0 if the answers differ only because of rounding.
+    `greedy_equal_tokens` is the share of positions at which both answers have the same token.
+    `greedy_preference` concerns the first position at which the two answers to a question differ,
+    because later tokens continue different texts. It is the absolute difference of the reference's
+    log-probs of the two tokens at this position, the largest over all questions. It is nearly 0 if
+    the answers differ only because of rounding.
     """
     expected, found = (_answer(one, work.questions, size) for one in (reference, policy))
     same, longest, preference = 0, 0, 0.0

@@ -68,9 +68,10 @@ MEASUREMENTS = (EQUALITY, PACE, TRL, BFLOAT16, REPEAT)
 
 
 def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
-    """Return the sizes for a GPU: `small`, and Qwen2.5-0.5B's shape with work that fills a GPU.
+    """Return the sizes for a GPU, `small` and `large`.
 
-    The second size uses bfloat16 if `has_bf16`, otherwise float32.
+    `large` has Qwen2.5-0.5B's shape and work that fills a GPU. It uses bfloat16 if `has_bf16`,
+    otherwise float32.
     """
     small, large = SIZES["small"], SIZES["large"]
     # The precision that `precision = "auto"` would choose.

@@ -24,16 +24,16 @@ _START_TIMEOUT_S = 120.0
 
 @dataclass
 class SectionResults:
-    """What sections returned, and why others failed, both by section name."""
+    """What the sections returned, or why they failed, by name of the section."""
 
     results: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
 def run_sections(sections: Iterable[Section], *, until: float, longest_s: float) -> SectionResults:
-    """Run each section for at most `longest_s` seconds, and all until the time `until`.
+    """Run the sections, each for at most `longest_s` seconds, until the time `until`.
 
-    `until` is a time of `time.monotonic()`. Sections that have not run by then count as failed.
+    `until` is a time of `time.monotonic()`. Sections that have not ended by then count as failed.
     """
     outcome, left = SectionResults(), list(sections)
     while left and time.monotonic() < until:

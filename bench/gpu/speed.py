@@ -51,7 +51,7 @@ def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
 
 
 def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
-    """Return time and peak memory of our steps and trl's, while the two trainers take turns.
+    """Let our trainer and trl's trainer take turns; return the step time and peak memory of each.
 
     Raises IsolatedProcessError, with the trainer's name in its message, if a trainer fails.
     """

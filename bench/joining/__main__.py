@@ -1,13 +1,13 @@
 """Measure the time from a demo's Join page to a new node's first score, on a bare machine.
 
-Each of the page's installation commands (lines) runs in an empty home directory with Python, uv and
-pipx, and without a compiler. After each, `swarm-node doctor` runs, and then the page's line that
-joins without an account.
+Each of the page's installation commands runs in an empty home directory with Python, uv and pipx,
+and without a compiler. Then `swarm-node doctor` runs, and then the page's command that joins
+without an account.
 
     python -m bench.joining [--only cpu-uv] [--torch-cpu FOLDER]
 
-`--torch-cpu` names a folder with a wheel of PyTorch for the CPU. It is offered instead of PyTorch's
-own index, for machines that cannot reach that index.
+`--torch-cpu` names a folder with a wheel of PyTorch for the CPU, for machines that cannot reach
+PyTorch's own package index.
 """
 
 import argparse

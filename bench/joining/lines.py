@@ -63,9 +63,9 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
     """Install with the Join page's command `line`, such as `cpu-uv`; then run `doctor` and `join`.
 
-    Returns the figures of `Newcomer.install` and `Newcomer.join`. Wheels in `torch_cpu` are
-    downloaded from this machine, past the proxy that counts bytes. So their size is added to
-    `download` if `line` installs the CPU build.
+    Returns the figures of `Newcomer.install` and `Newcomer.join`. The proxy that counts bytes does
+    not see downloads from `torch_cpu`. So if `line` installs the CPU build, the size of the wheels
+    in `torch_cpu` is added to `download`.
     """
     url = f"http://{HOST}:{site.port}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:

@@ -1,4 +1,4 @@
-"""A simulated new participant: an empty home directory with Python, uv and pipx, no compiler."""
+"""A simulated new participant with Python, uv, pipx and an empty home directory, no compiler."""
 
 import html
 import json
@@ -73,8 +73,8 @@ class Newcomer:
     def install(self, name: str) -> dict[str, float]:
         """Run the Join page's installation command `name`, such as `cpu-uv`; return its cost.
 
-        The cost is the bytes downloaded (`download`), the bytes on disk afterwards (`disk`), the
-        part of these in caches (`caches`), and the time in `seconds`.
+        The cost is the bytes downloaded (`download`), the bytes on disk afterwards (`disk`), how
+        many of the bytes on disk are in caches (`caches`), and the time in `seconds`.
         """
         line = self.read_line(f"install-{name}")
         with counting_proxy() as proxy:

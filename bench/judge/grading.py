@@ -2,7 +2,7 @@
 
 The verifier grades in a sandboxed child process, or in a pool of children. The bare scorer calls
 reasoning-gym in this process, without allow-list, child or deadline. All grade the same answers
-and must agree on every one. They take turns, so that other load of the machine affects all.
+and must agree on every one. They take turns, so that other processes slow all of them equally.
 """
 
 import os
@@ -40,7 +40,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Quiz:
-    """A question with answers; `dataset` and `entry` are reasoning-gym's, for the bare scorer."""
+    """A question with answers; the bare scorer needs reasoning-gym's `dataset` and `entry`."""
 
     spec: TaskSpec
     texts: list[str]

@@ -39,7 +39,7 @@ _ANSWER_COLUMNS = [
 
 @dataclass(frozen=True)
 class Refresh:
-    """One refresh: the answers in the season, the seconds in the database and the total seconds."""
+    """A leaderboard refresh: answers in the season, seconds in the database, and total seconds."""
 
     answers: int
     database_s: float
@@ -71,7 +71,7 @@ class Stopwatch:
 def measure_refresh(*, nodes: int, rounds: int, questions: int) -> Refresh:
     """Fill a season with `rounds` rounds, and time the refresh that adds the last one.
 
-    When it starts, the standings contain all earlier rounds.
+    When the refresh starts, the standings contain all earlier rounds.
     """
     season = Season.objects.create(
         name=f"history {next(_names)}",

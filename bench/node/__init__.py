@@ -1,1 +1,1 @@
-"""Benchmark of a node's training step against trl's, and of the cost of joining a swarm."""
+"""Benchmark of a node's training step, compared with trl, and of the cost of joining a swarm."""

@@ -2,8 +2,8 @@
 
 Both train the same model on the same questions with the same rewards. They take turns in one run,
 each in its own process. `python -m bench.node small` measures one size. A run of all sizes also
-measures how much longer a step takes on a node that has joined a swarm than on one alone, and
-writes the results.
+measures how much longer a step takes on a node that has joined a swarm than on a node that trains
+alone, and writes the results.
 """
 
 import os

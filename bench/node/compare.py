@@ -15,7 +15,7 @@ PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
 @dataclass(frozen=True)
 class TrainerComparison:
-    """Our trainer and trl's at one size: seconds per step and peak memory in bytes.
+    """Our trainer compared with trl's trainer at one size, by seconds per step and peak memory.
 
     `ours_s` and `trl_s` are medians over the quiet turns (see `compare`), and `parts` are means of
     the parts of our step. `floor_s` is the least time that the step's matrix products can take.
@@ -31,12 +31,12 @@ class TrainerComparison:
 
     @property
     def step_ratio(self) -> float:
-        """Our seconds per step divided by trl's."""
+        """Seconds per step of our trainer, divided by the seconds per step of trl's trainer."""
         return self.ours_s / self.trl_s
 
     @property
     def memory_ratio(self) -> float:
-        """Our peak memory divided by trl's."""
+        """Peak memory of our trainer, divided by the peak memory of trl's trainer."""
         return self.ours_bytes / self.trl_bytes
 
 
@@ -66,7 +66,7 @@ def compare(size: Size, *, model: Path, device: str, max_foreign_share: float) -
 
 
 def ratio_targets(sizes: Iterable[str]) -> list[Target]:
-    """Return the targets for our time and memory divided by trl's, for sizes given by name."""
+    """Return the targets for the ratios of TrainerComparison, at the sizes with these names."""
     return [
         Target(f"{figure}_vs_trl_{size}", f"{words} : trl's, {size}", "", bound)
         for figure, words, bound in (
@@ -81,7 +81,7 @@ def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) ->
     """Let the trainers take turns, and return each trainer's quiet turns.
 
     A turn is kept only if the other trainer's turn beside it is quiet too. The trainers stop after
-    `size.turns` kept turns each, or after PATIENCE times as many turns in all.
+    `size.turns` kept turns each, or after PATIENCE times `size.turns` turns each.
     """
     for side in sides:
         side.await_ready()
@@ -100,7 +100,7 @@ def _take_turns(size: Size, *sides: TrainerProcess, max_foreign_share: float) ->
 
 
 def print_comparisons(comparisons: dict[str, TrainerComparison]) -> None:
-    """Print a table of both trainers' steps and of the parts of ours, by name of the size."""
+    """Print a table: for each size both trainers' steps, and the parts of our trainer's step."""
     headings = ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio")
     rows = [
         (

@@ -46,7 +46,7 @@ def make_turn(trainer: Trainer, size: Size) -> Turn:
 def bench_config(size: Size) -> TrainConfig:
     """Return a node's default settings for training alone, with trl's learning rate.
 
-    The precision is that of the size.
+    The precision is `size.precision`.
     """
     return TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision)
 

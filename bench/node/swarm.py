@@ -2,17 +2,17 @@
 
 Two joined nodes and two nodes that train alone run at the same time, so that the site and all other
 processes on the machine slow them equally. Each joined node shares a core with a node that trains
-alone. Two figures are compared for each step: the time from the end of the previous step to its own
-end, and the CPU time of the node and its verifier, with all threads and children. Both include all
-that a joined node does in addition: what its training thread does for the swarm, the time that its
+alone. Two figures are compared: the time from the end of one step to the end of the next, and the
+CPU time per step of the node and its verifier, with all threads and children. Both include
+everything that only a joined node does: its training thread's work for the swarm, the time that its
 event loop takes from that thread, and work between the steps. CPU time does not depend on how many
 processes share the machine. With more processes than cores, the time from step to step favours
 nodes that wait for messages, because the scheduler then runs them first.
 
-The training work is equal. Completions have the same length, because the learning rate is 0.
-External rollouts are trained on like own ones, and half of each are informative
-(`EveryOtherReward`), so updates take equal time. The site makes no further judge rounds, because
-in a usual season they come every few minutes, not with each step.
+The training work is equal. All nodes' completions stay equally long, because the learning rate is
+0. Half of the own and half of the external rollouts are informative (`EveryOtherReward`), so
+updates take equal time. The site makes no further judge rounds. They would cost joined nodes time,
+but in a usual season they come only every few minutes, not with each step.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""trl's side of `make bench-node`: its GRPOTrainer on the same questions with the same rewards."""
+"""trl's side of `make bench-node`: its GRPOTrainer, with our trainer's questions and rewards."""
 
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -47,7 +47,8 @@ def run_trl(connection: Connection, size: Size, model: Path, device: str) -> Non
 class Paced(TrainerCallback):
     """Callback with which trl's trainer takes turns with ours.
 
-    A turn is `steps_per_turn` steps. It begins after a start message, and sends a Turn at its end.
+    A turn is `steps_per_turn` steps. The callback waits for a start message before each turn, and
+    sends a Turn after it.
     """
 
     def __init__(self, connection: Connection, size: Size, device: str) -> None:

@@ -56,9 +56,9 @@ TARGETS = [
 def running_load(
     url: str, tokens: Path, *options: str, module: str = "bench.relay.load"
 ) -> Iterator["LoadProcess"]:
-    """Start the load process `module`, wait for its first line, and kill it after the block.
+    """Start the load process `module`, wait until it is ready, and kill it after the block.
 
-    The process prints this line when its nodes are connected.
+    The process is ready when it prints its first line.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", module, url, str(tokens), *options],
@@ -91,7 +91,7 @@ class LoadProcess:
         return line
 
     def begin(self) -> None:
-        """Start the node-rounds, or in `run_storm` the loss of all connections."""
+        """Make the process start its node-rounds, or in `run_storm` abort all its connections."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
@@ -236,7 +236,7 @@ def main() -> int:
 
 
 def allow_files(count: int) -> None:
-    """Raise the limit of open files of this process and its children, as far as allowed."""
+    """Let this process and its children open `count` files, or fewer if the hard limit is lower."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard_limit == resource.RLIM_INFINITY else min(count, hard_limit)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard_limit))

@@ -1,13 +1,13 @@
-"""Test whether memory grows: a straight line fitted to readings, with a 95 % interval; no I/O.
+"""Test whether memory grows, by fitting a straight line to readings of the memory.
 
-Memory is flat if the upper bound of its growth in ten minutes is below 2 % of the memory, or below
-2 MB if that is more, because the allocators of small processes take and return pages by the
-megabyte.
+Memory is flat if the growth in ten minutes, at the upper bound of its 95 % interval, is below 2 %
+of the memory. The limit is at least 2 MB, because the allocators of small processes take and return
+pages by the megabyte.
 
-The line is fitted by least squares to the last two thirds of the readings; in the first third pools
-fill and caches warm up. Successive readings are correlated, so the standard error uses a smaller
-number of independent ones: n (1 - r) / (1 + r), where r is the correlation of each residual with
-the next one (Bayley and Hammersley 1946, for a first-order process).
+The line is fitted by least squares to the last two thirds of the readings, because pools fill and
+caches warm up in the first third. Successive readings are correlated, so n readings count as only
+n (1 - r) / (1 + r) independent readings in the standard error. Here r is the correlation of
+successive residuals (Bayley and Hammersley 1946, for a first-order process).
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def fit_growth(seconds: Sequence[float], sizes: Sequence[float]) -> Growth:
 
 
 def _share_of_independent(residuals: np.ndarray) -> float:
-    """Return the number of independent readings as a fraction of all, from their correlation."""
+    """Return what fraction of the readings counts as independent, from their correlation."""
     total = float(residuals @ residuals)
     if total == 0:
         return 1.0

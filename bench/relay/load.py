@@ -79,7 +79,7 @@ class Load:
 
 
 class LoadNode:
-    """A simulated node that loads the relay; it may lose its connection and connect again."""
+    """A simulated node that puts load on the relay; it may lose its connection and reconnect."""
 
     def __init__(self, url: str, token: str, number: int, gate: asyncio.Semaphore) -> None:
         """`gate` limits concurrent connecting."""
@@ -204,7 +204,8 @@ async def run_load(
 
     If `per_second` is None, each node starts its next node-round when its last one has ended.
     Otherwise node-rounds start at equal intervals, however slow the server is (an open loop). In
-    that case, if `lose_every` is n, the node loses its connection before every nth node-round.
+    that case, if `lose_every` is n, the first of every n node-rounds of all nodes together begins
+    with the loss of its node's connection.
     """
     nodes = await connect_all(url, tokens)
     warm = Load()

@@ -27,13 +27,13 @@ async def be_silent(_node: LoadNode) -> None:
 
 
 async def read_nothing(node: LoadNode) -> None:
-    """Request large replies as fast as they are accepted, and read none of them."""
+    """Send requests that have large replies, as fast as possible, and read none of the replies."""
     for number in count():
         await node.connection.send(encode(RequestRollouts(id=f"r{number}", count=64)))
 
 
 async def flood(node: LoadNode) -> None:
-    """Send invalid messages as fast as they are accepted, and read the refusals."""
+    """Send invalid messages without pause, and read the refusal of each one."""
     while True:
         await node.connection.send("x" * 1000)
         await node.connection.recv()

@@ -56,9 +56,10 @@ def read_memory(launcher: int) -> dict[str, int]:
 def watch(
     launcher: int, load: "subprocess.Popen[str]", *, settle_s: float
 ) -> tuple[list[float], Readings]:
-    """Read the memory from `settle_s` seconds on until the process `load` ends.
+    """Wait `settle_s` seconds, then read the memory repeatedly until the process `load` ends.
 
-    Returns the seconds of the readings, from the first one, and the bytes at these times by part.
+    Returns the times of the readings, in seconds since the first reading, and for each part of the
+    site its memory in bytes at these times.
     """
     with suppress(subprocess.TimeoutExpired):
         load.wait(timeout=settle_s)

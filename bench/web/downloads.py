@@ -24,9 +24,10 @@ class Download:
 
 
 def download(server: BenchServer, suffix: str, *, rows: int) -> Download:
-    """Download all rewards as a file of `rows` rows in the format `suffix`, and measure this.
+    """Download all rewards in the format `suffix`, and measure the download.
 
-    A small file is downloaded first, so that the server has loaded the format's libraries.
+    `rows` is the number of rewards. A small file is downloaded first, so that the server has loaded
+    the format's libraries.
     """
     _fetch(server, f"/downloads/rewards.{suffix}?round_to=20")
     before, highest = server.rss_mb(), [0.0]

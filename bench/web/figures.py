@@ -28,7 +28,7 @@ Draw = Callable[[random.Random], str]
 
 
 def measure_web() -> dict[str, float]:
-    """Return all figures of the public site, by name, and print each part."""
+    """Measure pages, downloads and live updates, and return all figures by name."""
     prepare_data()
     figures: dict[str, float] = {}
     with serving(workers=2) as server:

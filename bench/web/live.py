@@ -21,7 +21,7 @@ _QUIET_S = 3.0
 
 @dataclass(frozen=True)
 class UpdateDelay:
-    """Seconds from the change of a score until all browsers have it, and the server's CPU time."""
+    """Seconds from a score's change until all browsers have it, and the server's CPU seconds."""
 
     delay_s: float
     cpu_s: float
@@ -70,7 +70,7 @@ async def _await_change(socket: ClientConnection) -> None:
 
 
 def _change_leader() -> None:
-    """Lower the score of the season's leader, and send the doorbell of `refresh_standings`."""
+    """Lower the score of the season's leader, and announce this as `refresh_standings` does."""
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
     leader = standings.order_by("rank_high", "-score", "node_id").first()

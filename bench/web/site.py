@@ -27,11 +27,11 @@ class BenchServer:
     process: psutil.Process
 
     def rss_mb(self) -> float:
-        """Return the resident memory of all its processes, in units of 2**20 bytes."""
+        """Return the resident memory of all server processes, in units of 2**20 bytes."""
         return sum(part.memory_info().rss for part in self._parts()) / 2**20
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds that all its processes have used."""
+        """Return the CPU seconds that all server processes have used."""
         return sum(sum(part.cpu_times()[:2]) for part in self._parts())
 
     def _parts(self) -> list[psutil.Process]:
@@ -40,9 +40,10 @@ class BenchServer:
 
 @contextmanager
 def kept_databases() -> Iterator[dict[str, str]]:
-    """Run Postgres and Valkey on FOLDER until the block ends; yield the settings of a site on them.
+    """Run Postgres and Valkey, which keep their data in FOLDER, until the block ends.
 
-    The tables are migrated, and static files are collected and compressed, as in production.
+    Yields the settings of a site that uses them, as environment variables. The tables are migrated,
+    and static files are collected and compressed, as in production.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     FOLDER.chmod(0o711)  # Postgres may run as another user.

@@ -42,8 +42,8 @@ def decision(
     The action first shows a page that asks for a reason, then calls the decorated function for each
     selected row. The function returns None, or why nothing changed. `description` is the action's
     text in the list of actions, and `title` the text of the page's heading and button. The page
-    lists `effects`, what will happen. Afterwards, a message for each row shows `done` with the row
-    in place of {}, or why nothing changed.
+    lists `effects`, what will happen. Afterwards, a message for each row shows why nothing changed,
+    or the text `done`, in which {} stands for the row.
     """
 
     def make_action(apply: Decision[Row]) -> Action:

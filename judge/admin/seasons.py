@@ -52,7 +52,7 @@ FROZEN = [
 
 @admin.register(Season)
 class SeasonAdmin(admin.ModelAdmin[Season]):
-    """Admin of seasons: draft one, see a sample of each of its tasks, start, pause, add a round."""
+    """Admin of seasons, with sample questions and with actions to start, pause or end a season."""
 
     form = SeasonForm
     list_display = ["name", "state", "paused", "started_at", "questions_per_round", "assignment"]
@@ -160,7 +160,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
-        """Show how many rounds each dataset has questions for, and how many have been made."""
+        """Show for how many rounds each dataset has questions, and how many rounds were made."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
@@ -172,7 +172,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Example prompts")
     def answer_formats(self, obj: Season) -> str:
-        """Show a system prompt for each answer format, to be copied into the season's field."""
+        """Show example system prompts, one for each format of answers, to copy from."""
         rows = format_html_join("", "<dt>{}</dt><dd>{}</dd>", ANSWER_FORMATS.items())
         return format_html("<dl>{}</dl>", rows)
 
@@ -198,9 +198,9 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
         The judge may have changed the other fields in the database meanwhile.
 
-        Then show sample questions if the season is a draft. Otherwise, if one of the rules that
-        nodes receive was edited, send them to the nodes of a running season; if a field that the
-        standings depend on was edited, update the standings.
+        If the season is a draft, sample questions are then shown. Otherwise, if an edited field is
+        a rule that nodes receive and the season is running, its rules are sent to the nodes; if the
+        standings depend on an edited field, they are updated.
         """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
@@ -240,7 +240,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         """Start the selected draft and end the running season; show the outcome.
 
         Nothing is started if several seasons are selected, if the selected one is not a draft, or
-        if `check_lasting` finds too few questions in a dataset or cannot measure it.
+        if `check_lasting` finds too few questions in a dataset or cannot measure a dataset.
         """
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")

@@ -1,9 +1,10 @@
 """Scores of rounds, and tables derived from them so that no page has to add up answers.
 
 A `Score` is a node's result in one round. `RoundSummary`, `Ledger`, `Standing` and `Comparison` are
-computed from the scores and can be rebuilt. When a round closes, its nodes' ledgers and whole
-leaderboards are replaced, so these two tables must be fast to write: they have no index that a
-unique constraint makes redundant, and no foreign key checks, which took half the time.
+computed from the scores and can be rebuilt. When a round closes, the ledgers of its nodes and the
+standings of whole leaderboards are replaced. To make this fast, the tables of ledgers and standings
+have no index that a unique constraint makes redundant, and no foreign key checks, which took half
+the time.
 """
 
 from django.db import models
@@ -19,10 +20,10 @@ from swarm_web.nodes.models import Node
 class Score(models.Model):
     """A node's judge score in one closed round, or why it has none.
 
-    `score` is macro pass@1, null without a score; `correct` of the `n` questions that count were
-    solved. `cells` maps each dataset to [correct, n]. `answered` and `solved` have one bit per
-    question, in the round's order (numpy.packbits); the bits of `answered` mark the questions that
-    count. Without a score, `cells`, `answered` and `solved` are empty.
+    `score` is macro pass@1. The node solved `correct` of the `n` questions that count. `cells` maps
+    each dataset to [correct, n]. `answered` and `solved` have one bit per question, in the round's
+    order (numpy.packbits); the bits of `answered` mark the questions that count. If the node has no
+    score, `score` is null, and `cells`, `answered` and `solved` are empty.
     """
 
     class Status(models.TextChoices):
@@ -143,7 +144,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """A round whose results are in the ledgers' tallies of a window."""
+    """Says that in one window, the tallies of ledgers include the results of `round`."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
@@ -160,16 +161,16 @@ class Counted(models.Model):
 class Ledger(models.Model):
     """A node's running totals in a season.
 
-    `tallies` maps windows to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: of the
-    window's rounds, the node was scored in k, and missed m that it was invited to. A window in
+    `tallies` maps windows to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}. The node
+    was scored in k of the window's rounds, and was invited to m others but missed them. A window in
     which k and m are 0 is left out. `deviations` is the sum of Score.deviation over
     `deviation_rounds` rounds.
 
-    `answered`, `solved` and `scores` are the node's row of the season's stream
-    (`swarm_record.stream`). `answered` and `solved` have one bit for each of the season's first
-    questions: whether the question counts for the node, and whether the node solved it. `scores`
-    has the macro scores of the rounds after these questions (float32, little-endian, NaN for rounds
-    that do not count for the node).
+    `answered`, `solved` and `scores` are the node's row in the matrix of a season's results
+    (`swarm_record.stream`). For the questions of the season's first rounds, `answered` has a bit
+    for whether the question counts for the node, and `solved` for whether the node solved it. For
+    later rounds, `scores` has the macro score (float32, little-endian, NaN for rounds that do not
+    count for the node).
     """
 
     season = models.ForeignKey(

@@ -289,9 +289,9 @@ class Season(models.Model):
 
     @property
     def rounds_to_ask(self) -> int:
-        """For how many rounds the mix must have questions: `planned_rounds`, or a year of rounds.
+        """For how many rounds the mix must have questions: `planned_rounds`, or those of a year.
 
-        A year has a round every `cadence_seconds`, or every day if rounds are scheduled by hand.
+        In a year there is a round every `cadence_seconds`, or every day if this field is 0.
         """
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
@@ -300,8 +300,8 @@ class CoinBlock(models.Model):
     """A block of arms that the coin has drawn in advance for the next nodes with a model.
 
     `arms` has one arm for each of `size` places. The first `taken` places have nodes; the arms of
-    the other places stay secret. Blocks keep the arms of a model balanced. They also determine
-    which other assignments the coin might have drawn (`judge.statistics.randomisation`).
+    the other places stay secret. Blocks keep the arms of a model balanced. The randomisation test
+    of a season shuffles the arms of each block (`judge.statistics.randomisation`).
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="coin_blocks")

@@ -75,7 +75,7 @@ def listed_rounds(season: Season | None) -> QuerySet[Round]:
 
 
 def summaries_in(season: Season, *, rounds: int) -> list[tuple[int, Any]]:
-    """Return (number, groups) of the season's last `rounds` closed rounds, oldest first.
+    """Return (round number, groups) for the season's last `rounds` closed rounds, oldest first.
 
     `groups` are ArmGroup structs (`judge.statistics.summaries`) as dicts.
     """

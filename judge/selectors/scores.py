@@ -89,10 +89,10 @@ def comparisons_in(season: Season) -> QuerySet[Comparison]:
 
 
 def differences_by_model() -> dict[str, dict[str, float]]:
-    """Return the differences swarm - isolated as score fractions, by model, then season name.
+    """Return the difference between the arms, swarm - isolated, by model, then season name.
 
-    Only ended seasons whose arms were assigned by coin are included, the first to end first, and
-    only models with enough nodes and rounds for a test.
+    The scale is that of scores, from 0 to 1. Only ended seasons whose arms were assigned by coin
+    are included, the first to end first, and only models with enough nodes and rounds for a test.
     """
     ended = Comparison.objects.filter(
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN

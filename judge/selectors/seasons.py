@@ -1,4 +1,4 @@
-"""Seasons: the running and the shown one, their rules, and how arms were assigned."""
+"""Queries for seasons, for their rules, and for how their arms were assigned."""
 
 from datetime import datetime, timedelta
 

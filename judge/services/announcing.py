@@ -10,11 +10,12 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send the current round of this round's season to nodes, and a doorbell to browsers.
+    """Send the season's current round to nodes, and a doorbell to browsers.
 
-    Both are sent after the surrounding transaction has committed. The current round is the result
-    of `current_round`, or `judge_round` itself if its season has no round that is scheduled, open
-    or being scored. A doorbell (`swarm_web.core.bus`) says only that something has changed.
+    Both are sent after the surrounding transaction has committed. The season is that of
+    `judge_round`. Its current round is the result of `current_round`, or `judge_round` if no round
+    of the season is scheduled, open or being scored. A doorbell (`swarm_web.core.bus`) says only
+    that something has changed.
     """
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(

@@ -69,11 +69,11 @@ def _get_round(number: int) -> Round:
 
 
 def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]:
-    """Return the round's phase and deadlines, and block changes of phase until we commit.
+    """Return a round's phase and deadlines, and block changes of phase until the transaction ends.
 
     The lock is shared: nodes that submit concurrently do not wait for each other, only the change
     of phase waits for them. The deadlines are read from the database, because an outage may have
-    extended them. Until the first tick after an outage has saved this extension, it is added here.
+    extended them. If no tick has saved an outage's extension yet, the extension is added here.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -38,7 +38,7 @@ def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, at the newest look.
 
     The claims replace earlier ones; while no round is closed, there are none. Every look is
-    recomputed from the scores of closed rounds, so that rounds voided since are left out.
+    recomputed, because rounds that it once included may have become void.
     """
     looks = _reached_looks(season)
     if not looks:
@@ -120,7 +120,7 @@ def read_trials(
 class _SeasonData:
     """A season's data for the comparison of its arms.
 
-    `closed_at` has the closing times of its closed rounds, in order. `enrolled` maps node ids to
+    `closed_at` has the closing times of the closed rounds, in order. `enrolled` maps node ids to
     enrolments. `blocks` maps the id of each CoinBlock to the arms of its places, true for swarm.
     `paths` is the result of `_read_paths`, and `earlier` that of `_read_earlier`.
     """
@@ -216,7 +216,7 @@ def _read_covariates(ledger: Ledger, data: _SeasonData) -> tuple[float, float]:
     """Return two covariates of a node; an unknown one is 0.
 
     The first is how many rounds of the season had closed when the node was enrolled. The second is
-    its mean deviation in an earlier season (`_read_earlier`).
+    the node's mean `Score.deviation` in an earlier season (`_read_earlier`).
     """
     enrolment = data.enrolled.get(ledger.node_id)
     joined = bisect_right(data.closed_at, enrolment.created_at) if enrolment else 0

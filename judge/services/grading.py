@@ -99,9 +99,9 @@ def _lock_waiting() -> list[_Ungraded]:
     not be generated again come last.
 
     If an answer to a question is not graded by the deadline, the question counts for no node, so
-    questions are graded one after the other. They are ordered by the index in their task spec,
-    which is drawn from the round's secret. Nodes do not know it, so they cannot choose which
-    questions remain ungraded.
+    questions are graded one after the other. The order of questions is that of the indexes in their
+    task specs. Nodes do not know the indexes, which are drawn from the round's secret, so nodes
+    cannot choose which questions remain ungraded.
     """
     waiting = answers_to_grade().exclude(verdict=POSTPONED)
     drawn = ("question__spec__index", "question_id")
@@ -128,8 +128,8 @@ def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) ->
     """Grade locked answers, and return how many were graded or postponed.
 
     An answer that takes more than `text_s` seconds is postponed, or gets the verdict `timeout` if
-    `text_s` is the verifier's deadline. No answer is started after SLICE_S; those not started stay
-    as they are. The seats are charged for the time.
+    `text_s` is the verifier's deadline. No answer is started after SLICE_S seconds; answers that
+    were not started stay as they are. Each seat is charged the time that its answers took.
     """
     if not locked:
         return 0
@@ -145,7 +145,7 @@ def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) ->
 def _attempt(locked: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
     """Try to grade the answers by the answer rules of their rounds; return each with its `Attempt`.
 
-    No answer is started after SLICE_S, and none may take more than `text_s` seconds. Answers to
+    No answer is started after SLICE_S seconds, or may take more than `text_s` seconds. Answers to
     questions that cannot be generated again are left out.
     """
     until = monotonic() + SLICE_S
@@ -191,7 +191,7 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
 
 
 def _store(graded: list[Graded]) -> int:
-    """Write first verdicts and return how many were written; existing verdicts are kept.
+    """Write the verdicts of answers that have none yet, and return how many were written.
 
     Answers in a round that has closed meanwhile get no verdict, because the round was scored
     without them. A shared lock on the rounds keeps them from closing until this transaction ends;

@@ -89,9 +89,9 @@ def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
 
 
 def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
-    """Yield the wrong answers in a round and in the closed rounds before it in its season.
+    """Yield the wrong answers in the season's last closed rounds up to and with this round.
 
-    These are at most COMPARED_ROUNDS rounds in total.
+    Reads at most COMPARED_ROUNDS rounds.
     """
     closed = judge_round.season.rounds.filter(phase=Phase.CLOSED, number__lte=judge_round.number)
     rounds = list(closed.order_by("-number").values_list("pk", flat=True)[:COMPARED_ROUNDS])
@@ -104,10 +104,10 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
 
 
 def _normalise(text: str) -> str:
-    """Return the answer in a completion without wrappings, or "", which `find_copies` ignores.
+    """Return a completion's answer without wrappings such as `**`, or "" if it has no answer.
 
-    The most lenient rules are used, whatever the season's: otherwise a copier could hide by writing
-    its tags in upper case, or the answers in bold, and be graded like its source.
+    `find_copies` ignores "". The most lenient answer rules are used in every season: otherwise a
+    copier could hide by writing its tags in upper case, or the answers in bold.
     """
     answers = list_answers(text, rules=AnswerRules.UNWRAPPED)
     return answers[-1] if answers else ""
@@ -133,8 +133,8 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
 def _read_histories(judge_round: Round) -> list[ScoreHistory]:
     """Return the histories of the nodes scored in the round.
 
-    A history has the node's newest results, up to MAX_ROUNDS, in the HISTORY_ROUNDS rounds before
-    this one.
+    A history has a node's result in the round, and from the HISTORY_ROUNDS rounds before, up to
+    MAX_ROUNDS of the node's results, the newest ones.
     """
     scored = Score.objects.filter(status=Score.Status.SCORED)
     results = scored.filter(round=judge_round).values_list("node_id", "correct", "n")

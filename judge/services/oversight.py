@@ -1,7 +1,8 @@
 """Decisions that only the operator may make: void, recompute, quarantine, release, dismiss.
 
-A decision makes its change, records a Ruling and updates the leaderboards that depend on it in one
-transaction. The summaries of a node's rounds are only marked as stale, and rebuilt soon after.
+Each decision is one transaction: it makes the change, records a Ruling and updates the leaderboards
+that the change affects. When a node is quarantined or released, the summaries of its rounds are
+only marked as stale, and rebuilt soon after.
 """
 
 from datetime import datetime
@@ -29,7 +30,7 @@ Actor = User | None
 
 
 def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Exclude a round from all totals and ranks, but keep its data; False if it is void already."""
+    """Exclude a round from totals and ranks, but keep its data; return False if it was void."""
     with transaction.atomic():
         lock_standings(judge_round.season)
         locked = Round.objects.select_for_update().get(pk=judge_round.pk)
@@ -119,8 +120,8 @@ def quarantine_node(
 ) -> bool:
     """Exclude a node from the ranks, and uphold `flag` if it is open.
 
-    Returns False if the node was quarantined before and no flag was upheld. The node is still
-    judged, and its data stays.
+    Returns False if the node was already quarantined and no flag was upheld. A quarantined node is
+    still judged, and its data stays.
     """
     with transaction.atomic():
         changed = _set_quarantined(node, to=True, now=now)
@@ -150,8 +151,8 @@ def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> boo
 def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
     """Quarantine a node, or release it if `to` is False; return whether this changed anything.
 
-    If it did, the standings and the comparisons of arms of all the node's seasons are computed
-    again, and the summaries of the node's rounds are marked as stale.
+    After a change, the standings and comparisons of all seasons of the node are computed again, and
+    the summaries of the node's rounds are marked as stale.
     """
     if not Node.objects.filter(pk=node.pk, quarantined=not to).update(quarantined=to):
         return False
@@ -164,7 +165,7 @@ def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
 
 
 def dismiss_flag(flag: Flag, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Record that a flag was reviewed and found harmless; False if it is not open."""
+    """Record that an open flag was found harmless; return False if the flag is not open."""
     with transaction.atomic():
         opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
         if not opened.update(state=Flag.State.DISMISSED):

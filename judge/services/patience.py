@@ -61,9 +61,10 @@ def postpone(ids: Iterable[int]) -> int:
 
 
 def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
-    """Time out the postponed answers of seats that were charged BUDGET_S or more; return how many.
+    """Time out the postponed answers of seats that were charged BUDGET_S or more.
 
-    `costs` is the result of `read_costs`. Must be called in a transaction.
+    Returns how many answers timed out. `costs` is the result of `read_costs`. Must be called in a
+    transaction.
     """
     return sum(
         time_out(Answer.objects.filter(question__round=round_id, node=node_id))

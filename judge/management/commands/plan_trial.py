@@ -44,9 +44,10 @@ class Command(BaseCommand):
     ) -> None:
         """Print how many nodes each arm needs in trials of `rounds` rounds and of fewer rounds.
 
-        `effect`, `spread` and `noise` are in points, which are hundredths of a score. If `like`
-        names a model, its measured spread replaces `spread` and `noise`. Raises CommandError if a
-        value is out of range, or if the model was never tested.
+        `effect` is the difference to show, `spread` the standard deviation between nodes, `noise`
+        that of single rounds; all are in points, hundredths of a score. If `like` names a model,
+        measured values replace `spread` and `noise`. Raises CommandError if a value is out of
+        range, or if the model was never tested.
         """
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
             raise CommandError(
@@ -73,7 +74,7 @@ class Command(BaseCommand):
 def read_spread(model: str) -> ScoreSpread:
     """Return the spread of a model's scores in the newest season that tested the model.
 
-    Raises CommandError if no season did.
+    Raises CommandError if no season tested the model.
     """
     newest = Comparison.objects.filter(model=model).order_by("-season_id")
     for stored in newest.values_list("claim", flat=True):
