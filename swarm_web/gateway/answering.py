@@ -61,7 +61,7 @@ class _AccountLimitError(RefusedError):
 
 
 async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
-    """Decode a frame, call its handler, and return the reply, or a refusal if either fails.
+    """Decode a frame and call its handler; return the reply, or a refusal if there was an error.
 
     If `wait.seconds` is not 0, the frame exceeds the rate limit and is refused. A refusal is
     recorded for the node, unless its cause is an unavailable store or a bug.
@@ -99,7 +99,7 @@ def _decode(frame: str | bytes) -> NodeMessage:
 
 
 def _check_turn(session: Session, message: NodeMessage, wait: Wait) -> None:
-    """Raise RefusedError if a message comes too soon or before the hello."""
+    """Raise RefusedError if a message exceeds the rate limit or comes before the hello."""
     if wait.seconds > 0:
         raise _too_fast(session, wait)
     if not session.greeted and not isinstance(message, Hello):
@@ -120,10 +120,10 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 
 
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
-    """Record a refusal for the node's page and, if it is evidence of conduct, count it as such.
+    """Record a refusal for the node's page and, if it is evidence of conduct, count it as evidence.
 
-    A refusal is evidence if the node has joined a season, the refusal's code is one that
-    `Hub.count_refusal` counts, and the exceeded limit is not that of the whole account.
+    A refusal is evidence if the node has joined a season and `Hub.count_refusal` counts the
+    refusal's code, unless only the limit of the whole account is exceeded.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)

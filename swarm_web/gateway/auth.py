@@ -64,7 +64,10 @@ class TokenGate:
 
 
 async def _authenticate(scope: WebSocketScope) -> Node:
-    """Return the node with the handshake's token. Raises RefusedError, also if a store fails."""
+    """Return the node with the handshake's token.
+
+    Raises RefusedError if the token is missing or wrong, the handshake must wait, or a store fails.
+    """
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
     is_known = gate.check(token, network)

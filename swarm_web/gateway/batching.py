@@ -18,10 +18,10 @@ class Batcher(Generic[Item, Result]):
 
     This is group commit, as in Postgres: an item that arrives alone is processed at once, and a
     thousand items that arrive together share a few transactions. `work` returns a result or an
-    exception for each item, in order. If `work` raises, it must have had no effect: each item is
-    then processed in a batch of its own, so that only the bad item fails. But if a store is
-    unavailable, all items of the batch fail. A batch has at most MAX_BATCH items. Use one batcher
-    per event loop.
+    exception for each item, in order. If `work` raises one of STORE_ERRORS, all items of the batch
+    fail. If it raises another exception, each item is processed again in a batch of its own, so
+    that only the bad item fails; the first attempt must have had no effect. A batch has at most
+    MAX_BATCH items. Use one batcher per event loop.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ class _CachedValue(NamedTuple, Generic[Value]):
 class Cached(Generic[Value]):
     """A value that `load` reads in a thread and that one event loop caches for `max_age_s` seconds.
 
-    Concurrent callers share one load. While the database is unavailable they get the last value,
-    unless it was dropped.
+    Concurrent callers share one load. While the database is unavailable, callers get the last
+    value, unless `drop` has discarded it.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
@@ -38,8 +38,8 @@ class Cached(Generic[Value]):
         """Return the value; reload it if it is too old or was dropped.
 
         If the reload raises one of STORE_ERRORS or takes longer than RELOAD_TIMEOUT_S, the old
-        value is returned; other errors are raised. If there is no old value, because none was
-        loaded yet or it was dropped, this waits until the load ends, and raises any error of it.
+        value is returned; other errors are raised. If no value was loaded yet, or it was dropped,
+        this waits until the load ends, and raises any error of the load.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:

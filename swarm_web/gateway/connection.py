@@ -178,7 +178,7 @@ class Connection:
     # ---- called by the roster
 
     def ring(self, payload: str) -> None:
-        """Send a doorbell (a message that the node did not request) soon, but after the welcome.
+        """Send a doorbell soon, but not before the welcome (the reply to the node's hello).
 
         If _MAX_DOORBELLS are already waiting, the oldest is dropped.
         """
@@ -249,7 +249,10 @@ class Connection:
     # ---- the end
 
     async def _clean_up(self, *, said_goodbye: bool) -> None:
-        """Stop the connection's tasks, and record that the node left (with or without goodbye)."""
+        """Stop the connection's tasks, and record that the node left.
+
+        `said_goodbye` is whether the client closed the connection on purpose.
+        """
         self._closed = True
         if self._hello_deadline is not None:
             self._hello_deadline.cancel()

@@ -1,7 +1,7 @@
 """Refuses a websocket before it is accepted, with an HTTP status and a body with the reason.
 
-Uses the ASGI extension `websocket.http.response`; a server without it can only close, which
-browsers and clients see as HTTP 403.
+Uses the ASGI extension `websocket.http.response`; a server without this extension can only close
+the socket, which browsers and clients see as HTTP 403.
 """
 
 import math
@@ -24,8 +24,9 @@ async def deny(
 ) -> None:
     """Answer the handshake with `status` and `body` as JSON instead of accepting it.
 
-    If the body has `retry_after`, it is also sent as a header, rounded up to whole seconds as HTTP
-    requires. A server without the ASGI extension for this only closes the socket.
+    If the body has `retry_after`, it is also sent as the header Retry-After, rounded up to whole
+    seconds as HTTP requires. A server without the ASGI extension `websocket.http.response` only
+    closes the socket.
     """
     await receive()  # websocket.connect, which ASGI requires to be read first
     if _EXTENSION not in (scope.get("extensions") or {}):

@@ -1,8 +1,8 @@
 """The shutdown of a web process: dismisses its nodes and completes their pending messages.
 
 On a stop signal uvicorn closes all sockets immediately, even while their messages are being
-handled. So this module handles SIGTERM and SIGINT first, and passes them to uvicorn once all
-sockets are closed. Pages are served until then.
+handled. So this module handles SIGTERM and SIGINT first, and passes them to uvicorn when all node
+connections have ended, or after GATEWAY_DRAIN_S seconds. Pages are served until then.
 """
 
 import asyncio
@@ -38,9 +38,10 @@ class Drain:
         self._task: asyncio.Task[None] | None = None
 
     def handle_signals(self) -> None:
-        """Install a handler: the first stop signal starts `run`, and uvicorn gets it afterwards.
+        """Install a handler that executes `run` before uvicorn gets the first stop signal.
 
-        Later signals are passed on immediately. Does nothing outside the main thread.
+        uvicorn gets this signal when `run` has ended, and later signals immediately. Does nothing
+        outside the main thread.
         """
         if threading.current_thread() is not threading.main_thread():
             return

@@ -1,11 +1,11 @@
 """The queue of a connection's unhandled events; it can grow while the node reads no reply.
 
-A server that reads nothing during this time cannot distinguish a slow link from a node that sends
-without ever reading. So this module reads up to MAX_AHEAD events ahead. A client waits for the
-reply to each request: it has at most one request pending for training, one for the judge and one
-for the panel, and gives up on each after 30 s at the earliest. A socket that accepts no data is
-closed after `roster.STALLED_S`. MAX_AHEAD is several times the number of messages that a client
-sends before this, however slow its link is or long its machine sleeps.
+While a node reads no reply, a server that also reads nothing cannot distinguish a slow link from a
+node that sends without ever reading. So this module reads up to MAX_AHEAD events ahead. This is
+several times the number of messages that a client sends before its socket is closed, however slow
+its link is or long its machine sleeps: a client has at most one request pending for training, one
+for the judge and one for the panel, and gives up on each after 30 s at the earliest; a socket that
+accepts no data is closed after `roster.STALLED_S`.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ class Inbox:
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        """Start to read events into the queue; `take` ends this.
+        """Start to read events into the queue, until `take` or `stop` is called.
 
-        Reading also ends if more than MAX_AHEAD events are queued, and then `on_overrun` is called.
-        It ends without this call if the queued events exceed _MAX_BYTES, or if the last one ends
-        the connection. Must not be called during `take`.
+        Reading also ends when more than MAX_AHEAD events are queued; `on_overrun` is then called.
+        Reading ends without this call when the queued events exceed _MAX_BYTES, or after the event
+        that ends the connection. Must not be called during `take`.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_ahead(on_overrun))

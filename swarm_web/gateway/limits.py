@@ -1,7 +1,7 @@
 """Token buckets that limit the rate of a node, an account or an address; no I/O.
 
-A bucket belongs to one web process, so with P processes an account whose nodes use all of them may
-send up to P times as much. Times are in seconds.
+A bucket belongs to one web process. With P processes, an account whose nodes use all of them may
+send up to P times its limit. Times are in seconds.
 """
 
 from collections.abc import Callable, Hashable

@@ -55,8 +55,8 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
     """Each second until `stopping` is set, write a heartbeat, or refuse nodes during maintenance.
 
     No heartbeat is written while Postgres or Redis is unreachable, during a maintenance, or in the
-    RETURN_TIME after it, in which nodes reconnect. During a longer time without a heartbeat, the
-    judge opens no round and extends open ones.
+    RETURN_TIME after a maintenance, in which nodes reconnect. If no web process writes a heartbeat
+    for some seconds, the judge opens no round and extends open rounds.
     """
     while not stopping.is_set():
         try:

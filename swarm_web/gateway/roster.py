@@ -52,9 +52,9 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 class NodeConnection(Protocol):
     """The part of a node's connection that the roster uses.
 
-    `opened_ns` is when it was opened, by the clock of Redis, so that connections of several
-    machines can be compared. `sending_since` is when the frame that is being sent was handed to the
-    socket (`time.monotonic`), or 0 if nothing is being sent.
+    `opened_ns` is the time of opening by the clock of Redis, so that connections to several
+    machines can be compared. `sending_since` is the time (`time.monotonic`) at which the frame that
+    is being sent was handed to the socket, or 0 if nothing is being sent.
     """
 
     node: Node
@@ -182,7 +182,7 @@ class Roster:
             connection.ring(payload)
 
     def _end_superseded(self, payload: str) -> None:
-        """End this process's connections of nodes that have since connected again.
+        """End this process's connections of nodes that have opened a newer connection.
 
         `payload` is a message from a process about new connections: JSON pairs of a node's id and
         the connection's `opened_ns`.
@@ -208,10 +208,11 @@ class Roster:
     # ---- presence
 
     async def _touch_loop(self) -> None:
-        """Every TOUCH_S, record that the nodes whose hello was accepted are present.
+        """Every TOUCH_S seconds, record that the nodes whose hello was accepted are present.
 
-        The hello itself records this for the first time. The loop also ends connections of nodes
-        that are no longer admitted, in case the message that says so (`RECHECK_NODE`) was lost.
+        The handler of the hello makes the first such record. The loop also ends connections of
+        nodes that are no longer admitted, in case the message that says so (`RECHECK_NODE`) was
+        lost.
         """
         pause_s = TOUCH_S
         while True:

@@ -105,7 +105,7 @@ class Session:
         return pool, member
 
     def leave_pool(self) -> None:
-        """Leave the relay's pool, but keep the list of delivered rollouts for the node's return."""
+        """Leave the relay's pool; keep the list of delivered rollouts in case the node returns."""
         if self._pool is not None and self._member is not None:
             self.shared.hub.leave(self._pool, self._member)
 

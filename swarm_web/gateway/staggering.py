@@ -12,10 +12,10 @@ def reconnect_spread(
 ) -> float:
     """Return the seconds over which `nodes` nodes should reconnect: `nodes` / `per_second`.
 
-    The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if one is
-    open, None if none is planned. If it is given, the result is also at most `opens_in_s` - SOON_S,
-    so that all nodes are back SOON_S before the round opens. This limit is never lower than
-    `within_s`, a delay that the judge allows for.
+    The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if a round is
+    open, None if no round is planned. If it is not None, the result is also at most `opens_in_s` -
+    SOON_S, so that all nodes are back SOON_S before the round opens. This second limit is never
+    lower than `within_s`, a delay that the judge allows for.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:

@@ -1,7 +1,7 @@
 """uvicorn's websocket protocol with a limit on the time that sent data stays unacknowledged.
 
-asyncio closes a socket only after its buffer is written. If the peer reads nothing but its
-operating system answers TCP's probes, asyncio never closes the socket, which then keeps some
+asyncio closes a socket only after its buffer is written. If the peer stops reading while its
+operating system still answers TCP's probes, asyncio never closes the socket, which then keeps some
 megabytes of buffers. `uvicorn --ws` loads the class of this module by name.
 """
 

@@ -24,7 +24,10 @@ _View = Callable[[HttpRequest], msgspec.Struct]
 
 
 def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
-    """Make a view accept POST without a CSRF check and return JSON (errors: RFC 6749, 5.2)."""
+    """Make a view accept only POST, without a CSRF check, and return JSON.
+
+    Errors have the form of RFC 6749, section 5.2.
+    """
 
     @wraps(view)
     def answered(request: HttpRequest) -> HttpResponse:
@@ -70,7 +73,10 @@ def device_code(request: HttpRequest) -> msgspec.Struct:
 
 @_answer_client
 def device_token(request: HttpRequest) -> msgspec.Struct:
-    """Return the token for a device code. Raises DeviceFlowError if there is none, or not yet."""
+    """Return the token for a device code.
+
+    Raises DeviceFlowError if the form is invalid or the token cannot be collected now.
+    """
     if request.POST.get("grant_type") != GRANT_TYPE:
         raise DeviceFlowError("unsupported_grant_type", f"grant_type must be {GRANT_TYPE}.")
     device_code = request.POST.get("device_code", "")

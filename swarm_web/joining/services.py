@@ -51,7 +51,10 @@ class DeviceFlowError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class JoinRequester:
-    """The client that requests a token: its `network` (`name_network`), and what it declares."""
+    """A client that requests a token or an owner.
+
+    `network` is the network of its address (`name_network`); the client states the other fields.
+    """
 
     network: str
     client_version: str = ""
@@ -65,7 +68,7 @@ class JoinRequester:
 def request_node(
     requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
-    """Create a request for a token; return it with its device code, which is the client's secret.
+    """Create a request for a token; return the request and the device code, the client's secret.
 
     A request for an anonymous node needs no decision by a person. Raises DeviceFlowError if the
     client's network has made too many requests. For an anonymous node, also raises it if the site
@@ -82,10 +85,10 @@ def request_node(
 def request_owner(
     requester: JoinRequester, token: str, *, now: datetime
 ) -> tuple[JoinRequest, str]:
-    """Create a request for an owner of the node with this token; return it with its device code.
+    """Create a request for an owner of the node with this token.
 
-    Raises DeviceFlowError if the token is not valid, the node already has an owner, or the client's
-    network has made too many requests.
+    Returns the request and the device code. Raises DeviceFlowError if the token is not valid, the
+    node already has an owner, or the client's network has made too many requests.
     """
     node = authenticate(token)
     if node is None:
@@ -174,10 +177,10 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Return a new node of `owner` for the client; None if the request was already decided.
+    """Create and return a node of `owner` for the client; None if the request was already decided.
 
     Raises RequestError if `owner` may not have another node, ValidationError if the name is not a
-    slug, and IntegrityError if it is taken.
+    slug, and IntegrityError if the name is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
@@ -205,7 +208,8 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
     """Make `owner` the owner of the requesting node, and return True.
 
     Changes nothing and returns False if the request was already decided, or if the node received an
-    owner or another token since then. Raises RequestError if `owner` may not have another node.
+    owner or another token after the request was made. Raises RequestError if `owner` may not have
+    another node.
     """
     assert request.claimed is not None
     check_node_limits(owner, now=now)
@@ -218,9 +222,9 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
 
 
 def _assign_node(request: JoinRequest, node: Node) -> None:
-    """Store in the request the node whose token the client gets.
+    """Store in the request the node for which the client gets a token.
 
-    If the node's token changes before the client collects its token, the request is void.
+    If the node's current token changes before the client collects the new one, the request is void.
     """
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
@@ -239,15 +243,15 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 
 
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
-    """Return the token of the client's node, which replaces the node's earlier token.
+    """Return the token for the client's node; the node's earlier token becomes invalid.
 
     If the request is for an anonymous node, the first call creates the node. If it is for an owner
     (`request_owner`), the client keeps its token and the returned token is empty. May be called
     again until the request expires.
 
     Raises DeviceFlowError while the request waits for a decision (`slow_down` if the client asks
-    too often), if it was denied, has expired or is unknown, or if the node whose token is to be
-    replaced received another token after the approval.
+    too often), if it was denied, has expired or is unknown, or if the node received another token
+    after the approval.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -309,5 +313,5 @@ def _expired() -> DeviceFlowError:
 
 
 def prune_requests(*, now: datetime) -> None:
-    """Delete requests that expired more than RETENTION ago, and with them their networks."""
+    """Delete requests that expired more than RETENTION ago, and thus the networks in them."""
     JoinRequest.objects.filter(expires_at__lt=now - RETENTION).delete()

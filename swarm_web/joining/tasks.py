@@ -8,5 +8,5 @@ from swarm_web.joining.services import prune_requests
 
 @shared_task
 def prune() -> None:
-    """Delete the requests for tokens that expired more than a day ago."""
+    """Delete each JoinRequest that expired more than a day ago."""
     prune_requests(now=timezone.now())

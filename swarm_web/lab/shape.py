@@ -2,8 +2,8 @@
 
 `swarm-node lab report` and `swarm-node lab summary` write these files. The client's module
 `node_client.lab.report.shape` documents all fields of a report. Fields not listed here are ignored.
-Rewards and scores are in [0, 1]; cumulative rewards are sums over rounds of the mean over nodes.
-Intervals are at 95 %.
+Rewards and scores are in [0, 1]. A cumulative reward is the sum over rounds of the nodes' mean
+reward. Intervals are at 95 %.
 """
 
 from itertools import pairwise
@@ -24,7 +24,7 @@ LEVEL = 0.05
 class LabEstimate(Struct, frozen=True):
     """A mean over the paired seeds, and the ends of its interval, None if there are too few seeds.
 
-    A seed is *paired* if all arms that have finished runs have one with this seed.
+    A seed is *paired* if every arm that has finished runs has a finished run with this seed.
     """
 
     value: float
@@ -59,10 +59,10 @@ class LabCurves(Struct, frozen=True):
     """An arm's curves; a curve is None if it was not measured, or is (nearly) 0 in all rounds.
 
     `own` is the own reward, `cumulative` its sum up to each round, `held_out` the score on the
-    held-out set, and `length` the number of tokens in a completion. `reflection` and `poisoned` are
-    shares of own completions: `reflection` of those with words that recheck, hesitate or explore
-    (the largest of the three shares), `poisoned` of those with a text that an attacker planted. All
-    but `cumulative` and `held_out` are averaged over ten rounds.
+    held-out set, and `length` the number of tokens in a completion. `reflection` is the share of
+    own completions with reflection, for the most frequent kind (recheck, hesitate or explore);
+    `poisoned` is the share with a text that an attacker planted. All curves but `cumulative` and
+    `held_out` are averaged over ten rounds.
     """
 
     own: LabCurve
@@ -78,15 +78,15 @@ class LabCurves(Struct, frozen=True):
 
 
 class LabArm(Struct, frozen=True):
-    """One arm: its means over the paired seeds, and its curves.
+    """One arm: its outcomes as means over the paired seeds, and its curves.
 
     `settings` describes the arm's own settings in one line. `own` and `training_set` are the
     cumulative rewards of own rollouts and of training sets. `held_out_area` is the mean of the
     held-out curve, `held_out_final` its end; both are None with fewer than two evaluations.
-    `take_off` is the median of the rounds from which runs' own reward stays above a threshold, None
-    if half of the runs or more never get there. `tokens` (generated) and `bytes` (sent and
+    `take_off` is the median over runs of the round from which own reward stays above a threshold,
+    None if half of the runs or more have no such round. `tokens` (generated) and `bytes` (sent and
     received) are sums over training nodes and rounds. `informative_in_set` is the mean number of
-    rollouts in a training set whose completions have different rewards.
+    informative rollouts in a training set.
     """
 
     name: str
@@ -108,11 +108,11 @@ class LabComparison(Struct, frozen=True):
     """An arm compared with arm `against` in one outcome, over `seeds` pairs of runs.
 
     `group` names the part of the arm's nodes that is compared; None means all nodes. `gain` is the
-    ratio of the two mean outcomes, 1.94 for +94 %; None if that of `against` is 0. `difference` is
-    the mean outcome of `arm` minus that of `against`. `…_low` and `…_high` are the ends of the
-    intervals; None if there are too few seeds. `gain_low` and `gain_high` are also None if the mean
-    of `against` is 0 in a draw of the bootstrap. `p` is the two-sided p-value, `p_adjusted` the
-    p-value after Holm's correction for several comparisons.
+    mean outcome of `arm` divided by that of `against` (1.94 for +94 %), None if the latter is 0.
+    `difference` is the mean outcome of `arm` minus that of `against`. `…_low` and `…_high` are the
+    ends of the intervals; None if there are too few seeds. `gain_low` and `gain_high` are also None
+    if the mean outcome of `against` is 0 in a draw of the bootstrap. `p` is the two-sided p-value,
+    `p_adjusted` the p-value after Holm's correction for several comparisons.
     """
 
     arm: str
@@ -131,12 +131,12 @@ class LabComparison(Struct, frozen=True):
 
 
 class LabOnset(Struct, frozen=True):
-    """An arm's own reward minus the baseline's, and the round from which it exceeds chance.
+    """An arm's own reward minus the baseline's own reward, and when the difference exceeds chance.
 
     `difference` is averaged over ten rounds and has one value for each of `rounds`. If the arms did
     not differ, it would stay within ± `band` in all rounds with a probability of at least 95 %.
-    `first` is the first round in which it is outside this band, `stays` the first from which it is
-    outside in all rounds to the end. Each is None if there is no such round.
+    `first` is the first round in which the difference is outside this band, `stays` the first round
+    from which it stays outside to the end. Each is None if there is no such round.
     """
 
     arm: str
@@ -153,7 +153,7 @@ class LabOnset(Struct, frozen=True):
 
 
 class LabGainAfter(Struct, frozen=True):
-    """The gain over the baseline in cumulative own reward, had the runs ended after `rounds`.
+    """The gain over the baseline in the cumulative own reward of the first `rounds` rounds.
 
     `gain`, `gain_low` and `gain_high` are as in `LabComparison`.
     """
@@ -172,13 +172,13 @@ class LabHorizons(Struct, frozen=True):
 
 
 class LabReached(Struct, frozen=True):
-    """When an arm's held-out score reaches the baseline's final one and no longer falls below it.
+    """When an arm reaches the baseline's final held-out score and stays at or above it.
 
     Each run is compared with the baseline's run with the same seed. Scores are averaged over three
-    evaluations. `runs` is the number of runs that reach the baseline's score. `rounds` and `tokens`
-    are medians over all runs: after how many rounds a run reaches the score, and how many tokens
-    its training nodes have generated by then. Both are None if half of the runs or more do not
-    reach it.
+    evaluations. `runs` is the number of runs that reach the baseline's score. `rounds` is the
+    median round in which a run reaches the score, `tokens` the median number of tokens that its
+    training nodes have generated by then. Both are None if half of the runs or more do not reach
+    the score.
     """
 
     arm: str
@@ -190,7 +190,7 @@ class LabReached(Struct, frozen=True):
 class LabPaperArm(Struct, frozen=True):
     """An arm of the controlled experiment in the SAPO paper.
 
-    `total` is its cumulative reward in the paper, `gain` the ratio to the paper's baseline.
+    `total` is the arm's cumulative reward in the paper, `gain` the ratio to the baseline's total.
     """
 
     name: str
@@ -210,14 +210,14 @@ class LabRunFile(Struct, frozen=True):
 class PublishedReport(Struct, frozen=True):
     """A lab report, as `swarm-node lab report` writes it to `report.json`.
 
-    `format` is the version of that file; there is only version 1. `question`, `phase`, `settings`
-    (TOML), `baseline` and `rounds` are those of the experiment, and `design` is the hash of the
+    `format` is the version of the file format, always 1. `question`, `phase`, `settings` (TOML),
+    `baseline` and `rounds` are those of the experiment, and `design` is the hash of the
     experiment's design. `seeds` are the paired seeds (`LabEstimate`). `headline` and `notes` are
-    sentences about the results. `differences` says how the experiment differs from the paper's, and
-    `commands` reproduce the report.
+    sentences about the results. `differences` says how the experiment differs from the SAPO paper's
+    experiment, and `commands` reproduce the report.
 
     Raises ValueError if two arms have the same name, if `arms` lacks the baseline or an arm with
-    results elsewhere in the report, or if `horizons` has different rounds for different arms.
+    results in another field, or if `horizons` has different rounds for different arms.
     """
 
     format: Literal[1]
@@ -258,7 +258,7 @@ class PublishedReport(Struct, frozen=True):
 
     @property
     def gains(self) -> dict[str, LabComparison]:
-        """The comparisons in cumulative own reward over all nodes of an arm, by the arm's name."""
+        """For each arm by name, the comparison of its cumulative own reward over all nodes."""
         return {
             each.arm: each
             for each in self.comparisons
@@ -269,7 +269,7 @@ class PublishedReport(Struct, frozen=True):
 class LabFinding(Struct, frozen=True):
     """One comparison that helps to answer a question, and whether its result is as expected.
 
-    `report` is the name of the folder with the comparison's report; the summary is in the parent
+    `report` is the name of the folder with the comparison's report, a subfolder of the summary's
     folder. `at_least` is the smallest gain that was expected (a ratio), None if none was stated.
     `holds` is True if the result is as expected, and None if nothing was expected.
     """
@@ -285,10 +285,10 @@ class LabFinding(Struct, frozen=True):
 class LabSummaryAnswer(Struct, frozen=True):
     """The findings about one question of the lab.
 
-    `figures` is empty if nothing was measured. `pending` is the number of comparisons that were
-    announced but have no report yet. `confirmed_on_unseen` is for the question about the recipe: it
-    is True if there are findings, all of them are confirmatory and as expected, and nothing is
-    pending. For other questions it is always False.
+    `figures` is the list of findings, empty if nothing was measured. `pending` is the number of
+    comparisons that were announced but have no report yet. `confirmed_on_unseen` is True only for
+    the question whether there is a better recipe than the paper's, if there are findings, all of
+    them are confirmatory and as expected, and nothing is pending.
     """
 
     figures: list[LabFinding] = []

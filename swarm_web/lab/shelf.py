@@ -135,7 +135,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def version_of(paths: Sequence[Path]) -> str | None:
-    """Return an ETag that changes with the name, time or size of a file; None if one is missing."""
+    """Return an ETag that changes with any file's name, time or size; None if a file is missing."""
     try:
         states = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in paths]
     except OSError:

@@ -1,6 +1,6 @@
 """Run the whole site on one machine: `python -m swarm_web.local up`, or `demo` with nodes.
 
-Postgres, Valkey, the web process, a Celery worker and beat run under one supervisor in the
+Postgres, Valkey, the web processes, a Celery worker and beat run under one supervisor in the
 foreground. Nothing here imports Django: the package starts processes and watches them.
 """
 

@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
 async def launch(plan: LaunchPlan, *, console: Console, lock: int) -> None:
     """Run the site until it is stopped. Raises LaunchError when it cannot start.
 
-    All its processes inherit `lock`, the descriptor of the state folder's lock file.
+    All processes of the site inherit `lock`, the descriptor of the state folder's lock file.
     """
     async with Supervisor(console, keep_open=[lock]) as supervisor:
         watch = asyncio.create_task(watch_for_interrupt(os.getppid()))

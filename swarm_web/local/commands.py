@@ -1,4 +1,4 @@
-"""The commands that start a site's processes, the same as in the containers and the docs."""
+"""The command lines of a local site, the same as in the containers and the docs."""
 
 import sys
 
@@ -39,8 +39,8 @@ def run_beat(schedule: str | None = None) -> tuple[str, ...]:
 
     If `schedule` is given, beat writes to this file every few minutes, and a container's health
     check reads the file's age. By default there is no file, because a file left incomplete by a
-    crash would prevent the start. Beat then does not remember when tasks last ran, but most are due
-    within seconds.
+    crash would prevent the start. Without a file, beat does not remember when tasks last ran, but
+    most tasks are due within seconds.
     """
     memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
     return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)
@@ -55,7 +55,7 @@ def create_node(*, name: str, arm: str, token_file: str) -> tuple[str, ...]:
 def join_swarm(
     *, url: str, token_file: str, model: str, state: str, arm: str = "swarm"
 ) -> tuple[str, ...]:
-    """Return the node client's command to join the site at `url`; `state` is its state folder."""
+    """Return the command that joins the site at `url`; `state` is the client's state folder."""
     command = ("swarm-node", "join", url, "--token-file", token_file)
     return (*command, "--model", model, "--arm", arm, "--state-dir", state, "--plain")
 
@@ -63,8 +63,8 @@ def join_swarm(
 def here(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command with its program's name replaced by a path.
 
-    For `python` this is the path of the running interpreter, otherwise of the program with this
-    name in the interpreter's folder.
+    For `python` this is the path of the running interpreter. For another name it is the path of the
+    program with this name in the interpreter's folder.
     """
     program, *arguments = command
     if program == "python":

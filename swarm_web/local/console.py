@@ -1,4 +1,4 @@
-"""The launcher's terminal output: its own steps, and each process's lines with its name."""
+"""The terminal output of the launcher: its own messages, and the output of each process."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _BOLD = 1
 
 
 class Console:
-    """Writes all lines to one stream: the launcher's own and those of the processes."""
+    """Writes the launcher's messages and the output of all processes to one stream."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -24,20 +24,23 @@ class Console:
         self._started_at = time.monotonic()
 
     def write(self, text: str) -> None:
-        """Write a line of the launcher itself, with the seconds since its start."""
+        """Write a line of output of the launcher, not of a process that it runs.
+
+        The line begins with the seconds since the launcher started.
+        """
         elapsed = time.monotonic() - self._started_at
         self._write_line(self._paint(f"[{elapsed:6.1f} s] {text}", _BOLD))
 
     @contextmanager
     def stage(self, step: str) -> Iterator[None]:
-        """Announce a step, and its duration when it ends without an error."""
+        """Write that a step begins and, if it ends without an error, how long it took."""
         started_at = time.monotonic()
         self.write(f"{step} ...")
         yield
         self.write(f"{step}: done in {time.monotonic() - started_at:.1f} s")
 
     def line(self, name: str, text: str) -> None:
-        """Write one line of the process called `name`."""
+        """Write one line of output of the process `name`, with this name before it."""
         colour = _COLOURS[zlib.crc32(name.encode()) % len(_COLOURS)]
         self._write_line(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
 

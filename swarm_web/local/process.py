@@ -30,7 +30,8 @@ class RunAs:
     """The user that a process runs as.
 
     `prefix` is put before the process's command, to run it in a user namespace. `owner` has the ids
-    of the user and group to switch to; None: no switch. At most one of the two is set.
+    of the user and group to switch to, or is None for no switch. At most one of the two fields is
+    set.
     """
 
     prefix: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ def unprivileged_user() -> RunAs:
 
 
 def nobody() -> RunAs:
-    """Return the account `nobody`, which root uses where user namespaces are refused."""
+    """Return how root runs a process where user namespaces are refused: as the account `nobody`."""
     entry = pwd.getpwnam("nobody")
     return RunAs(owner=(entry.pw_uid, entry.pw_gid))
 
@@ -124,7 +125,7 @@ class SiteProcess:
 class StartedProcess:
     """A process that was started, with its `output` (stdout and stderr).
 
-    `output` ends when the process and every other process that inherited its output have ended.
+    `output` ends when the process and all processes that inherited its stdout or stderr have ended.
     """
 
     site_process: SiteProcess
@@ -144,8 +145,8 @@ class StartedProcess:
     async def follow(self, console: Console) -> int:
         """Print the output until the process has ended, and return its exit status.
 
-        Then the rest of its process group is killed. If this coroutine is cancelled, the process is
-        asked to stop, and is killed if it has not ended a second later.
+        Before this returns, the rest of the process group is killed. If this coroutine is
+        cancelled, the process is asked to stop, and is killed if it has not ended a second later.
         """
         following = asyncio.create_task(console.follow(self.site_process.name, self.output))
         try:

@@ -82,7 +82,7 @@ def server_environment(site: LocalSite, outer: Mapping[str, str]) -> dict[str, s
 
 
 def node_environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a demo node: without the server's secrets, with one torch thread.
+    """Return a demo node's environment: no secrets of the server, and only one torch thread.
 
     Several small models on one machine train faster with one core each.
     """
@@ -153,8 +153,8 @@ def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
     """Lock the state folder until the block has ended and no child process has the lock file open.
 
     Yields the lock file's descriptor, which the site's processes inherit. If a launcher is killed,
-    the folder therefore stays locked until the last of its processes has ended. The next launcher
-    waits for that.
+    the folder therefore stays locked until the last of its processes has ended, and the next
+    launcher waits until then.
 
     Raises LaunchError if another launcher uses the folder, or if processes of an earlier launcher
     still run after `timeout_s` seconds.

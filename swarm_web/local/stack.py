@@ -1,4 +1,4 @@
-"""The whole site on one machine, step by step."""
+"""Starts the whole site on one machine, one step after another."""
 
 import asyncio
 import signal
@@ -33,8 +33,9 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """What `Stack` starts. `outer` is the launcher's environment, `state` the state folder.
+    """What `Stack` starts.
 
+    `state` is the folder for the databases and all other data, `outer` the launcher's environment.
     The web processes listen on `port` and the ports after it.
     """
 
@@ -56,12 +57,12 @@ class Stack:
     async def run(self) -> None:
         """Start the site and keep it running until cancelled.
 
-        1. Postgres and Valkey, each unless the environment has an address to use instead.
-        2. The tables, the static files and the compiled translations.
-        3. Web, worker, beat and the season. From here on the site answers.
-        4. The demo's nodes, and the client's wheel for the package index.
-        5. With demo nodes, an untrained node. It starts after the first round has closed, because
-           starting it earlier would delay this round.
+        1. Start Postgres and Valkey, each unless the environment has an address to use instead.
+        2. Create the tables, collect the static files and compile the translations.
+        3. Start web, worker and beat, and create the season. From here on the site answers.
+        4. Start the demo's nodes, and build the client's wheel for the package index.
+        5. With demo nodes, wait until the first round has closed, and start an untrained node. An
+           earlier start would delay this round.
 
         Raises LaunchError when a step fails, except for the wheel, which the site can do without.
         """
@@ -107,10 +108,10 @@ class Stack:
     async def _start_database(
         self, variable: str, name: str, prepare: Callable[[Path], LocalServer]
     ) -> str:
-        """Return a database's address from the environment, or that of a server started here.
+        """Return a database's address; start a server unless the environment has an address.
 
-        `variable` names the environment variable with the address. `prepare` prepares the server in
-        the subfolder `name` of the state folder.
+        `variable` is the name of the environment variable. If it is not set, `prepare` creates the
+        server in the subfolder `name` of the state folder.
         """
         if url := self._plan.outer.get(variable):
             return url
@@ -170,7 +171,7 @@ class Stack:
             await asyncio.sleep(_POLL_S)
 
     async def _build_wheel(self, site: LocalSite) -> None:
-        """Build the client's wheel for /simple/ unless it is up to date.
+        """Build the client's wheel for the package index (/simple/) unless the wheel is up to date.
 
         A failure is only printed, because the site works without the wheel.
         """
@@ -212,7 +213,7 @@ def _server_process(
 def _site_processes(environment: Mapping[str, str], ports: range) -> list[SiteProcess]:
     """Return the web processes (one per port), the worker and beat.
 
-    Only the web processes have an `is_ready`.
+    Only the web processes have a readiness check (`is_ready`).
     """
     return [
         *(_web_process(environment, port, first=ports[0]) for port in ports),

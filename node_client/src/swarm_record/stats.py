@@ -1,8 +1,8 @@
 """Confidence intervals of judge scores, and Holm's adjustment; no I/O.
 
 A node's score over a window is its macro pass@1: the unweighted mean over datasets of the share of
-questions that the node solved. The share in one dataset is the score if there is one dataset, so
-`macro_intervals` computes the 95 % interval of scores and of single shares.
+questions that the node solved. With only one dataset, the score equals the share in this dataset,
+so `macro_intervals` also computes the 95 % intervals of single shares.
 """
 
 from collections.abc import Mapping
@@ -51,15 +51,15 @@ def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
 def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of the 95 % intervals of macro scores, in [0, 1].
 
-    `scores` are fractions and `effective` their `effective_n` > 0, element by element.
+    `scores` are fractions; `effective` has the `effective_n` > 0 of each score.
 
-    Clopper and Pearson's interval (Biometrika 26, 1934) with the effective n in place of a count:
-    the quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset its
-    coverage is at least 95 %, whatever the probability of a right answer. The same holds for
-    several datasets with equally many questions, because the score varies less if these
-    probabilities differ than if they all equal their mean. With unequal numbers of questions the
-    coverage is approximate (`docs/statistics.md` has the figures). Jeffreys' interval is a tenth
-    narrower at 50 questions and a fortieth at 500, but its coverage is .87 to .99.
+    Clopper and Pearson's interval (Biometrika 26, 1934), with the effective n in place of a count:
+    for a score s, the .025 quantile of Beta(s·n, (1 - s)·n + 1) and the .975 quantile of
+    Beta(s·n + 1, (1 - s)·n). The coverage is at least 95 % for one dataset, and for several with
+    equally many questions: then a score with a given mean varies most if all datasets have the same
+    probability of a right answer. With unequal numbers of questions the coverage is approximate
+    (`docs/statistics.md` has the figures). Jeffreys' interval is a tenth narrower at 50 questions
+    and a fortieth at 500, but its coverage is .87 to .99.
     """
     share = np.asarray(scores, dtype=np.float64)
     n = np.asarray(effective, dtype=np.float64)

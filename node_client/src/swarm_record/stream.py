@@ -1,11 +1,11 @@
-"""A season's results as a matrix with a row per node, the *stream*, to which rounds are appended.
+"""The *stream*: a season's results as a matrix with one row per node. Each round adds columns.
 
 Ranks compare nodes over a whole season. Each ledger stores its node's row, so that ranks can be
-computed again without reading all rounds. The first QUESTIONS questions of the season have one
-column each, stored as two bits: whether the question counts for the node, and whether the node
-solved it. From the first round that does not fit completely, each round has one column, stored as
-the macro score; by then, single questions would add little. A year of hourly rounds takes 35 kB per
-node. Pure.
+computed again without reading all rounds. The first QUESTIONS columns are for single questions,
+stored as two bits: whether the question counts for the node, and whether the node solved it. From
+the first round whose questions do not all fit there, each round has one column, stored as the macro
+score; by then, single questions would add little. A year of hourly rounds takes 35 kB per node. No
+I/O.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ Singles = npt.NDArray[np.float32]
 def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return the first column of a round that is added to a stream, and the stream's new end.
 
-    The end of a stream is its number of columns. The round gets a column for each of its
-    `questions` if all of them fit into the first QUESTIONS columns, otherwise one column.
+    `end` is the stream's number of columns. The round gets a column for each of its `questions` if
+    all of them fit into the first QUESTIONS columns, otherwise one column after these.
     """
     if end + questions <= QUESTIONS:
         return end, end + questions
@@ -63,7 +63,8 @@ def stack_scores(stored: Sequence[bytes], count: int) -> Singles:
 def weigh_questions(datasets: Iterable[str]) -> Singles:
     """Return how much each question of a round adds to the macro score of a node that solves it.
 
-    That is 1 / (datasets · questions of its dataset); `datasets` has one name per question.
+    `datasets` has the dataset of each question. A question adds 1 / (number of different datasets ·
+    number of questions of its dataset).
     """
     names = np.array(list(datasets))
     if not names.size:

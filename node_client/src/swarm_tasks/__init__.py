@@ -1,4 +1,4 @@
-"""Tasks: their identity, the allow-list of datasets, the verifier process, and a judge's quiz.
+"""Tasks: their identity, the allow-list of datasets, the verifier, and the questions of a round.
 
 `keyspace` draws the indices of tasks, `allowlist` decides which datasets may be used, and
 `verifier` makes questions and scores answers (`pool` does so with several processes). `quiz` draws

@@ -1,7 +1,7 @@
 """Which datasets may be used, and with which configurations; reads only `allowlist.json`.
 
-This file is written by `python -m swarm_tasks.gate`, which measures every dataset of the installed
-reasoning-gym (`docs/tasks.md`). Only datasets that it marks as allowed may be used.
+`python -m swarm_tasks.gate` writes `allowlist.json`. It measures every dataset of the installed
+reasoning-gym (`docs/tasks.md`), and marks those that may be used as allowed.
 """
 
 import functools
@@ -74,8 +74,8 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    The question's hash must be in the training part of the keyspace too, but that needs the
-    question's text. Callers that generate the question check it with `question_part`.
+    Not checked is whether the question's hash is in the training part of the keyspace. Callers that
+    generate the question check this with `question_part`.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG (not exactly the season's configuration),
     TASK_FOREIGN (another seed or generator) or TASK_INDEX (an index outside the training part).
@@ -186,5 +186,5 @@ def _number(value: ConfigValue) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _check_encoded(dataset: str, config: bytes) -> None:
-    """Call `check_config` with a configuration in JSON. Cached, because many specs share it."""
+    """Call `check_config` with a JSON configuration. Cached, because specs often repeat one."""
     check_config(dataset, msgspec.json.decode(config))

@@ -93,7 +93,7 @@ def find_answer(text: str) -> str | None:
 
 
 def _find_in_any_case(text: str) -> str | None:
-    """Return the same as `find_answer`, but match tags in upper, lower or mixed case."""
+    """Find the answer like `find_answer`, but accept tags in upper, lower or mixed case."""
     answer, begin = None, None
     for tag in _ANY_TAG.finditer(text):
         closes = bool(tag[1])

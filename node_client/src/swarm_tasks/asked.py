@@ -4,7 +4,7 @@ A question is identified by its digest, the first eight bytes of the SHA-256 of 
 its index. A round's entry is a hash of a seal and the digests of the round's questions. The seal is
 derived from the round's secret, so nobody can test guesses of sealed questions against the entry.
 The rules of a round contain the newest hash of a chain over the entries of all earlier rounds, so
-the questions of those rounds are fixed before anybody answers the new one.
+the earlier questions cannot be changed once the rules are committed to.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ def decode_digests(raw: bytes) -> tuple[int, ...]:
 def seal_of(secret: bytes) -> bytes:
     """Return a round's seal: an HMAC-SHA256 of a fixed text, with the round's secret as the key.
 
-    `entry_of` hashes it with the questions. The seal does not reveal the secret.
+    `entry_of` hashes the seal with the questions' digests. The seal does not reveal the secret.
     """
     return hmac.digest(secret, b"asked", "sha256")
 
@@ -53,9 +53,10 @@ def entry_of(digests: Sequence[int], *, seal: bytes) -> bytes:
 
 
 def extend_chain(asked: str, entries: Iterable[bytes]) -> str:
-    """Return the chain `asked` (64 hex digits) extended by entries, oldest first.
+    """Append entries, oldest first, to a chain, and return its newest hash as 64 hex digits.
 
-    Each step is the SHA-256 of the chain so far and the entry.
+    `asked` is the newest hash before that. Each new hash is the SHA-256 of the previous hash and an
+    entry.
     """
     link = bytes.fromhex(asked)
     for entry in entries:

@@ -81,7 +81,10 @@ def pending_steps(jobs: Sequence[Job]) -> list[float]:
 
 
 def _split_into_jobs(batch: Batch) -> Iterator[tuple[int, Job]]:
-    """Yield jobs that each fit into one request, with their task's position in the batch."""
+    """Yield jobs that each fit into one request, with their task's position in the batch.
+
+    Texts of more than MAX_COMPLETION_CHARS are left out.
+    """
     for position, (spec, texts) in enumerate(batch):
         readable = [
             text if text.isascii() else _make_readable(text)
@@ -111,8 +114,8 @@ Chunk = list[tuple[int, tuple[TaskSpec, Sequence[str]]]]
 def split_batch(batch: Batch, *, max_texts: int) -> list[Chunk]:
     """Split a batch into chunks of at most `max_texts` texts, in order.
 
-    The texts of a task stay together unless there are more than `max_texts`. A task without texts
-    is kept, because it has to be checked too.
+    The texts of a task stay together unless it has more than `max_texts`. Tasks without texts are
+    kept, because the verifier checks the specs of all tasks.
     """
     chunks: list[Chunk] = []
     free = 0

@@ -1,4 +1,4 @@
-"""A public beacon, whose value nobody knows before its time: drand's chain "quicknet"; no I/O.
+"""A public beacon, whose values nobody can know in advance: drand's chain "quicknet"; no I/O.
 
 A round's rules may name a value that the beacon publishes only after the round's commitment. The
 questions are then drawn with a key that mixes the round's secret with this value, so the operator
@@ -70,7 +70,7 @@ class Beacon(Struct, frozen=True):
 
 
 class BeaconValue(Struct, frozen=True):
-    """The value of a beacon's round: the round's number, 32 random bytes and a signature (hex)."""
+    """A beacon's value: the number of its round, and in hex 32 random bytes and a signature."""
 
     round: Emission
     randomness: Hash

@@ -14,10 +14,10 @@ Cells = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """The result of answering some questions: `correct` of the `n` questions that count are right.
+    """The result of answering some questions: `n` of them count, and `correct` of those are solved.
 
-    `cells` has these two numbers for each dataset. `score` is the macro pass@1, None when no
-    question counts.
+    `cells` has both numbers for each dataset. `score` is the macro pass@1, None when no question
+    counts.
     """
 
     cells: Cells
@@ -48,8 +48,8 @@ def summarize_outcomes(outcomes: Iterable[tuple[str, bool | None]]) -> ScoreSumm
 def macro_score(cells: Cells) -> float | None:
     """Return the mean over datasets of the share of right answers, None when no question counts.
 
-    Every dataset has the same weight, however many questions it had, so the order of two nodes does
-    not depend on how a round's questions were divided among datasets.
+    Every dataset has the same weight, however many questions it had, so no node has an advantage
+    from the way in which a round's questions were divided among datasets.
     """
     shares = [correct / n for correct, n in cells.values() if n > 0]
     return math.fsum(shares) / len(shares) if shares else None

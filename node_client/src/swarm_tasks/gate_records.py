@@ -29,12 +29,12 @@ class Field(Struct, frozen=True, omit_defaults=True):
 
 
 class Measured(Struct, frozen=True, omit_defaults=True):
-    """The entry of a dataset in `allowlist.json`: whether it is allowed, the reasons against it (by
-    code), measured figures, and the fields that may be set.
+    """The entry of a dataset in `allowlist.json`.
 
-    `by_index` is false for a generator that cannot make the entry of an arbitrary index, because it
-    makes a list of all entries in advance. A task's index is then added to the seed
-    (`swarm_tasks.child.generators`).
+    `reasons` has the reasons against the dataset by code, `figures` measured values by name, and
+    `fields` the configuration fields that may be set. `by_index` is false for a generator that
+    cannot make the entry of an arbitrary index, because it makes a list of all entries in advance.
+    A task's index is then added to the seed (`swarm_tasks.child.generators`).
     """
 
     allowed: bool
@@ -56,7 +56,7 @@ class GateResult(Struct, frozen=True):
 
 
 class LevelRecord(Struct, frozen=True):
-    """The content of `levels.json`: for each dataset with several levels, their configurations.
+    """The content of `levels.json`: the levels of each dataset that has several, as configurations.
 
     The easiest level comes first. `generator` is the library's name and version.
     """

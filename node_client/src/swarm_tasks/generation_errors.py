@@ -13,7 +13,7 @@ class GenerationError(RefusedError):
 
 
 class NoQuestionError(Exception):
-    """The task at `position` (from 0) of a request has no question, because of `refusal`."""
+    """The task at `position` (from 0) of a request has no question; `refusal` says why."""
 
     def __init__(self, position: int, refusal: RefusedError) -> None:
         super().__init__(refusal.message)
@@ -24,8 +24,8 @@ class NoQuestionError(Exception):
 def as_generation_error(problem: Exception, *, position: int = 0) -> RefusedError:
     """Return the error to raise when a child failed or was lost while it made a task.
 
-    A RefusedError with another code than VERIFIER_FAILED is returned as it is; anything else
-    becomes a GenerationError with this `position`.
+    If `problem` is a RefusedError with a code other than VERIFIER_FAILED, it is returned; otherwise
+    the result is a GenerationError with this `position`.
     """
     if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
         return problem

@@ -74,7 +74,7 @@ class ChildKeeper:
     def drop(self) -> None:
         """End the child, if there is one.
 
-        After a fork, the new process only forgets the child: it belongs to the parent process.
+        After a fork, the new process only closes its pipes to the child of the parent process.
         """
         child, self._child = self._child, None
         if child is None:

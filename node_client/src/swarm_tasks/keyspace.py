@@ -5,8 +5,8 @@ A task is identified by an index in [0, 2**31). Two rules keep the three parts s
 1. Each part has its own range of indices, from which a keyed hash draws. Without the key nobody can
    tell which indices the judge will ask.
 2. Different indices may give the same question (there are only 100 products of two digits), so each
-   part also has a range of question hashes. If the hash of a drawn index's question is outside the
-   part's range, another index is drawn.
+   part also has a range of question hashes. If an index is drawn for a part, and the hash of its
+   question is outside the part's range, another index is drawn.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ RANGES: dict[Part, range] = {
 def keyed_index(*, key: bytes, part: Part, dataset: str, counter: int) -> int:
     """Return the `counter`-th index (from 0) of a key's stream for a part and a dataset.
 
-    It is an HMAC-SHA256 (RFC 2104), reduced to the part's range. Raises ValueError when the key is
-    empty or the counter negative.
+    The index is an HMAC-SHA256 (RFC 2104), reduced to the part's range. Raises ValueError when the
+    key is empty or the counter negative.
     """
     if not key:
         raise ValueError("the key of an index stream is empty: anyone could predict its indices")

@@ -18,7 +18,7 @@ from swarm_tasks.gate_records import PACKAGE, LevelRecord
 
 @dataclass(frozen=True)
 class Rungs:
-    """A dataset's configurations, easiest first; the season's own one is `configs[home]`."""
+    """A dataset's configurations, easiest first; `configs[home]` is the season's configuration."""
 
     configs: Sequence[Config]
     home: int
@@ -33,11 +33,10 @@ def level_record() -> LevelRecord:
 def rungs_around(task: TaskChoice) -> Rungs:
     """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
-    A level is easier than the season's configuration if at least one of its number fields is
-    easier and none is harder, and harder if at least one is harder and none is easier. All other
-    levels are left out. Fields that do not change from level to level, or that rise at some levels
-    and fall at others, keep the season's values. A level that is not allowed together with these
-    values is left out too.
+    A level is easier than the season's configuration if at least one number field has an easier
+    value and no field a harder one; harder levels are defined likewise. All other levels are left
+    out. Fields that do not change from level to level, or that rise at some levels and fall at
+    others, keep the season's values; a level that is not allowed with these values is left out.
 
     Raises KeyError for a dataset that is not allowed.
     """

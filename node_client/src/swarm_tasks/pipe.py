@@ -26,9 +26,9 @@ class Message(Struct, frozen=True, tag_field="type"):
 
 
 class Draw(Struct, frozen=True):
-    """Task indices to try in order, until the question of one belongs to `part`.
+    """Task indices to try in order, until one gives a question that belongs to `part`.
 
-    If `part` is null, any question will do.
+    If `part` is None, every question is accepted.
     """
 
     dataset: str
@@ -39,7 +39,7 @@ class Draw(Struct, frozen=True):
 
 
 class Draws(Message, frozen=True, tag="draws"):
-    """A request for several questions, one by each draw.
+    """A request for several questions, one for each draw.
 
     The draws have at most MAX_STEPS indices in total.
     """
@@ -58,7 +58,7 @@ class Job(Struct, frozen=True):
 
 
 class ScoreRequest(Message, frozen=True, tag="score"):
-    """A request to do jobs in order. `rules` says how to find the answer in each text.
+    """A request to make the tasks of `jobs` and score their texts, in order, by `rules`.
 
     The jobs have at most MAX_STEPS steps, one for each task and each text. After `seconds` no
     further text is started; the steps that were not done stay pending.
@@ -76,9 +76,9 @@ class Ready(Message, frozen=True, tag="ready"):
 
 
 class GeneratedTask(Message, frozen=True, tag="made"):
-    """The result of a draw: index and question of the first task whose question is in the part.
+    """The result of a `Draw`: its first index whose question belongs to `part`, and the question.
 
-    If there is none, `index` is null and `question` is empty.
+    If there is none, `index` is None and `question` is empty.
     """
 
     index: int | None
@@ -97,7 +97,7 @@ class Failed(Message, frozen=True, tag="failed"):
 
     @property
     def refusal(self) -> RefusedError:
-        """The error that the parent raises."""
+        """The error that the parent raises when it receives this message."""
         return RefusedError(self.code, self.message)
 
 
@@ -135,14 +135,14 @@ def read_length(header: bytes | bytearray) -> int:
 
 
 def decode_request(raw: bytes) -> Request:
-    """Return the request that a message contains. Raises msgspec.DecodeError if it has none."""
+    """Return the request in a message. Raises msgspec.DecodeError if the message has no request."""
     return _request_decoder.decode(raw)
 
 
 def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
     """Return the reply in a message, which must be of the type `expected`.
 
-    Raises RefusedError for `Failed`, and msgspec.DecodeError for anything else.
+    Raises RefusedError for `Failed`, and msgspec.DecodeError for another type or invalid bytes.
     """
     reply = _reply_decoder.decode(raw)
     if isinstance(reply, Failed):

@@ -1,4 +1,4 @@
-"""One child process, its pipes and its board: start, send, receive, kill.
+"""One child process, its pipes and its step board: start, send, receive, kill.
 
 POSIX only (on Windows, run in WSL). Started by `subprocess`, because `multiprocessing` refuses to
 work inside a Celery worker.
@@ -82,7 +82,7 @@ class ChildProcess:
         return self._process.pid
 
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
-        """Write one message, including its length prefix, to a child that waits for a request.
+        """Write `message`, which has its length prefix, to a child that waits for a request.
 
         Raises TimeoutError when the pipe does not take the whole message within `deadline_s`
         seconds, because the child does not read, and ChildDiedError when the child has ended.
@@ -148,10 +148,10 @@ class ChildProcess:
         return LENGTH_BYTES + length
 
     def _read(self, descriptor: int) -> None:
-        """Read what has arrived from the child. Raises ChildDiedError if the child has ended.
+        """Read what has arrived from the child at a pipe, which is its standard output or error.
 
-        Standard error is read too, because a full pipe would stop the child; its last bytes are
-        kept.
+        Standard error is read because a full pipe would stop the child; its last bytes are kept.
+        Raises ChildDiedError if the child has closed its standard output.
         """
         chunk = os.read(descriptor, _READ_BYTES)
         if descriptor == self._from_child.fileno():
@@ -164,9 +164,7 @@ class ChildProcess:
             self._poll.unregister(descriptor)
 
     def _death(self) -> ChildDiedError:
-        """End the child's process group, wait for the child, and return an error that says how it
-        ended.
-        """
+        """End the child's process group, and return an error that says how the child ended."""
         code = self._end()
         os.set_blocking(self._errors.fileno(), False)
         rest = self._errors.read() or b""

@@ -45,14 +45,14 @@ _MIN_CANDIDATES, _CANDIDATES_PER_QUESTION = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
-    """A round's public rules. Together with the secret they determine the round's questions.
+    """A round's public rules. With the secret, they determine the round's questions (`draw_quiz`).
 
     `tasks` is the season's mix and `questions` the number of questions in the round; `format` names
-    the version of the drawing algorithm. `answers` names the rules that find the answer in a
-    completion (`swarm_tasks.answers`); rounds of the first format leave it out, and use EXACT.
-    `asked` is the hash chain over the questions of the season's earlier rounds
-    (`swarm_tasks.asked`); the first two formats do not have it. `beacon` names the value of a
-    public beacon, which is mixed with the secret; only QUIZ_FORMAT_BEACON has this field.
+    the version of the drawing algorithm. `answers` names the answer rules (`swarm_tasks.answers`);
+    rounds of the first format have no such field and use EXACT. `asked` is the newest hash of the
+    chain over the questions of the season's earlier rounds (`swarm_tasks.asked`); the first two
+    formats do not have it. `beacon` names a value of a public beacon; this value is mixed with the
+    secret. Only QUIZ_FORMAT_BEACON has this field.
     """
 
     round: int
@@ -122,7 +122,7 @@ def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
 
     It does not reveal the questions, because the secret's 256 bits are random. Nobody can find
     another secret or other rules with the same commitment. Raises ValueError for a secret that does
-    not have SECRET_BYTES bytes: then it would not be clear where the rules begin.
+    not have SECRET_BYTES bytes, because it would not be clear where the rules begin.
     """
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a secret of {len(secret)} bytes, a round's has {SECRET_BYTES}")
@@ -139,10 +139,10 @@ def draw_quiz(
 ) -> list[DrawnTask]:
     """Return a round's questions, dataset by dataset in the order of `rules.tasks`.
 
-    They are drawn from the judge's part of the keyspace (`swarm_tasks.keyspace`). The key is the
-    secret, mixed with `beacon` if the rules name a beacon. The questions differ from each other and
-    from those that the season asked earlier, which `seen` finds. In the first two formats `seen` is
-    not used: questions differ only from each other, and repeat if a dataset is too small. The
+    The questions are drawn from the judge's part of the keyspace (`swarm_tasks.keyspace`). The key
+    is the secret, mixed with `beacon` if the rules name a beacon. The questions differ from each
+    other and from the season's earlier questions, which `seen` finds. In the first two formats they
+    may repeat earlier questions and, if a dataset is too small, each other; `seen` is not used. The
     round's number and the season's name have no influence.
 
     Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
@@ -211,9 +211,9 @@ class Stream:
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
     """Return the first `share` different questions of a stream that are not in `asked`.
 
-    Their texts are added to `asked`. If the first 19 * `share` candidates are not enough, because
-    the dataset has too few questions, further candidates are accepted even if they repeat. Raises
-    RefusedError as `Verifier.draw` does.
+    The texts of these questions are added to `asked`. If the first 19 * `share` candidates are not
+    enough, because the dataset has too few questions, further candidates are accepted even if they
+    repeat. Raises RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():
@@ -229,10 +229,10 @@ def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask
 def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
     """Return a stream's first `share` questions that are neither in `asked` nor found by `seen`.
 
-    Their digests are added to `asked`. Candidates are drawn in batches, each as large as the number
-    of questions still missing; `seen` is called once with the digests of each batch.
+    The digests of these questions are added to `asked`. Candidates are drawn in batches, each as
+    large as the number of questions still missing; `seen` is called once for each batch.
 
-    Raises RefusedError TASK_EXHAUSTED if too few are found, and as `Verifier.draw` does.
+    Raises RefusedError TASK_EXHAUSTED if too few candidates are new, and as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     tried = 0
@@ -257,10 +257,9 @@ def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) ->
 def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
     """Return how many of `total` questions each task gets: its share by weight, at least one.
 
-    Shares are rounded by largest remainders; if these are equal, earlier tasks get more. A task
-    whose share is less than one gets one question, and the others divide the rest. So all rounds of
-    a season have the same counts. Fractions are used because sums of floats differ between Python
-    versions.
+    A task whose share is less than one gets one question, and the other tasks divide the remaining
+    questions. Shares are rounded by largest remainders; of equal remainders, those of earlier tasks
+    are rounded up first. Fractions are used because sums of floats differ between Python versions.
 
     Raises ValueError when there are fewer questions than tasks.
     """

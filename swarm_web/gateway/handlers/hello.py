@@ -72,6 +72,6 @@ def _check_client(client: str, version: Version, season: Season | None) -> None:
 
 
 def _announce_minimum(version: Version, season: Season | None) -> str | None:
-    """Return the next minimum version if the client is older than that, else None."""
+    """Return the season's next minimum version if `version` is older than that, else None."""
     coming = season.next_minimum_client if season else ""
     return coming if coming and version < parse_version(coming) else None

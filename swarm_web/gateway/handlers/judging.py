@@ -31,7 +31,7 @@ async def get_round(session: Session, message: RequestRound) -> RoundState:
 
 
 async def offer_questions(session: Session, message: RequestQuestions) -> QuestionsOffered:
-    """Record that the node requested a round's questions, and return them.
+    """Record that the node requested a round's questions, and return the questions.
 
     Raises RefusedError if the round is unknown or not open, or if the node must wait for the next
     round (`take_seat`).

@@ -74,8 +74,8 @@ async def publish_rollouts(session: Session, message: PublishRollouts) -> Rollou
 def _reject_all(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Reject all rollouts of an isolated node, and keep the connection.
 
-    Older clients send rollouts at each step. The rejections are not recorded for the node's page,
-    where they would displace errors that its owner can fix.
+    Older clients of isolated nodes still send rollouts at each step. The node's page does not show
+    these rejections, because they would displace errors that the owner can fix.
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
     counters.count(counters.REFUSED, code, by=len(message.rollouts))

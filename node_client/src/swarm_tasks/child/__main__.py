@@ -1,12 +1,11 @@
-"""Answer requests: `python -m swarm_tasks.child DEADLINE_S BOARD`.
+"""The verifier child's program: `python -m swarm_tasks.child DEADLINE_S BOARD`.
 
-BOARD is the file descriptor of the step board's memory (`swarm_tasks.step_board`). The child
-reserves the pipes for the protocol, enters the sandbox, sends `Ready`, and then serves one request
-after the other until the parent closes the pipe.
+DEADLINE_S is the time limit for a step of a request, and BOARD the file descriptor of the step
+board's memory (`swarm_tasks.step_board`). The child reserves the pipes for the protocol, enters the
+sandbox, sends `Ready`, and then answers requests until the parent closes the pipe.
 
-The parent kills a child that exceeds the deadline. The child also sets an alarm, in case the parent
-has died: its signal ends the child whatever code it is running. An idle child ends when the pipe
-closes.
+The parent kills a child that exceeds the time limit. In case the parent has died, the child also
+sets an alarm, whose signal ends the child whatever code it is running.
 """
 
 import os
@@ -91,11 +90,11 @@ class ChildServer:
         return Drawn(made)
 
     def _draw(self, draw: Draw, *, first: int) -> GeneratedTask | Failed:
-        """Return the draw's first task whose question belongs to the part.
+        """Return the draw's first task whose question belongs to `draw.part`.
 
-        If there is none, the result's index is None. An index at which the generator raises is
-        skipped; if it raises at every index, the last error is returned. A refusal is returned at
-        once. `first` is the position on the board of the step for the first index.
+        If there is none, the result has the index None. An index at which the generator raises is
+        skipped; if it raises at every index, the last error is returned. A RefusedError ends the
+        draw and is returned. `first` is the first index's position on the step board.
         """
         failures: list[Exception] = []
         for step, index in enumerate(draw.indices, first):
@@ -115,11 +114,10 @@ class ChildServer:
         return GeneratedTask(None, "")
 
     def _score(self, request: ScoreRequest) -> Scored:
-        """Make each job's task and score its texts, and write each result to the board.
+        """Make each job's task, score its texts, and write each result to the step board.
 
-        The returned `Scored` has no fields. No text is started after the request's time is over;
-        the remaining texts keep their initial value on the board. The inner loop is kept fast,
-        because it runs for every text.
+        No text is started after the request's time is over; the remaining texts keep their initial
+        value on the board. The inner loop is kept fast, because it runs for every text.
         """
         steps, seconds, clock = self.board.steps, self.board.seconds, time.monotonic
         until = clock() + request.seconds
@@ -147,7 +145,7 @@ class ChildServer:
     def _set_alarm(self) -> float:
         """Restart the alarm, and return the time (`time.monotonic`) at which to restart it again.
 
-        It is not restarted for every text, because the system call may take as long as scoring one.
+        Not called for every text, because a call may take as long as scoring a text.
         """
         signal.setitimer(signal.ITIMER_REAL, self.deadline_s * _ALARM_FACTOR)
         return time.monotonic() + self.deadline_s * _RENEW_FACTOR
@@ -179,7 +177,7 @@ def _reserve_pipes() -> tuple[BinaryIO, BinaryIO]:
 def main() -> None:
     """Enter the sandbox and serve requests.
 
-    If the installed library is not the one of the allow-list, send `Failed` and return instead.
+    If the allow-list was made for another version of the library, only send `Failed`.
     """
     deadline_s, memory = float(sys.argv[1]), int(sys.argv[2])
     requests, replies = _reserve_pipes()

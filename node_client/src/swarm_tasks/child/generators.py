@@ -76,8 +76,8 @@ class Task:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
         If the answer has several readings (`answers.list_answers`), the best score counts. If no
-        reading can be scored, raises what the verifier raised for the first, or ValueError if it
-        returned a number outside [0, 1].
+        reading can be scored, raises the error of the first reading: what the verifier raised, or
+        ValueError if the verifier returned a number outside [0, 1].
         """
         answers = list_answers(text, rules=rules)
         if not answers:

@@ -1,6 +1,6 @@
 """Landlock (Linux 5.13 and later): limits which files this process may open.
 
-https://docs.kernel.org/userspace-api/landlock.html. The numbers come from <linux/landlock.h>; the
+https://docs.kernel.org/userspace-api/landlock.html. The constants come from <linux/landlock.h>. The
 three system calls have the same numbers on every architecture.
 """
 
@@ -31,11 +31,11 @@ def landlock_version() -> int:
 def allow_reading_only(paths: Iterable[Path]) -> None:
     """Permanently limit this thread's file access to reading files at or below `paths`.
 
-    The limit also applies to threads and processes that it starts later. From version 4 of
-    Landlock's interface on, binding and connecting TCP sockets is refused too. From version 6 on,
-    so are signals, and connections to abstract Unix sockets, to processes outside the sandbox.
-    Paths that do not exist are skipped. Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the
-    kernel refuses or has no Landlock.
+    The limit also applies to threads and processes that this thread starts later. Paths that do not
+    exist are skipped. From version 4 of Landlock's interface on, the thread also cannot bind or
+    connect TCP sockets. From version 6 on, it also cannot send signals to processes outside the
+    sandbox, or connect to their abstract Unix sockets. Needs no_new_privs or CAP_SYS_ADMIN. Raises
+    OSError if the kernel refuses or has no Landlock.
     """
     version = landlock_version()
     if version == 0:
@@ -50,7 +50,7 @@ def allow_reading_only(paths: Iterable[Path]) -> None:
 
 
 def _ruleset_attributes(version: int) -> tuple[ctypes.Array[ctypes.c_char], ctypes.c_size_t]:
-    """Return a struct landlock_ruleset_attr with the fields of this version, and its length."""
+    """Return the struct landlock_ruleset_attr of an interface version, and its length."""
     files = (1 << _FILE_ACCESS_BITS.get(version, _FILE_ACCESS_BITS_SINCE_5)) - 1
     raw = struct.pack("<Q", files)
     if version >= 4:

@@ -1,8 +1,8 @@
 """The rights that the verifier child gives up before it reads the first request.
 
-Each measure is tried independently of the others; `apply_sandbox` returns those that succeeded,
-which shows how well the child is isolated. On a system that lacks a measure (Landlock and seccomp
-need Linux) the child works without it.
+A measure is one protection, such as `network`. `apply_sandbox` tries all measures and returns those
+that succeeded, which shows how well the child is isolated. On a system that lacks a measure
+(Landlock and seccomp need Linux) the child works without it.
 """
 
 import ctypes

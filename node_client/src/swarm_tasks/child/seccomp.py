@@ -89,7 +89,7 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Permanently make the system calls in this module's lists fail with EPERM in this process.
+    """Permanently make the system calls in this module's lists fail with EPERM in this thread.
 
     Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if
     there is no list for the machine's architecture.
@@ -111,7 +111,8 @@ def refuse_system_calls() -> None:
 def _filter_program(architecture: int, numbers: list[int]) -> bytes:
     """Return a classic BPF program that refuses the system calls with these numbers.
 
-    The program kills a process that makes a call of another architecture.
+    It also refuses all calls of the x32 interface, and kills a process that makes a call of an
+    architecture other than `architecture`.
     """
     # A jump's offset is the number of instructions that it skips.
     steps = [

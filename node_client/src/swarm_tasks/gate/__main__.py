@@ -35,9 +35,9 @@ def run_gate(names: Sequence[str], *, entries: int) -> GateResult:
 
 
 def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
-    """Return `shipped` with the datasets of `measured` replaced or added.
+    """Return `shipped` with the datasets of `measured`, which replace those of the same names.
 
-    Raises ValueError if the two are of different versions of the library.
+    Raises ValueError if the results are from different versions of the library.
     """
     if shipped.generator != measured.generator:
         raise ValueError(f"the list is of {shipped.generator}, measured was {measured.generator}")
@@ -45,9 +45,9 @@ def merge_into(shipped: GateResult, measured: GateResult) -> GateResult:
 
 
 def _pool(*, hash_seed: str) -> ProcessPoolExecutor:
-    """Return a pool of new interpreters that run with this PYTHONHASHSEED and one BLAS thread.
+    """Return a pool of new interpreters with one BLAS thread and the PYTHONHASHSEED `hash_seed`.
 
-    Both are set by variables in this process's environment, which stay set.
+    This sets variables in this process's environment, which stay set.
     """
     os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
     return ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn"))

@@ -47,10 +47,10 @@ class Findings:
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
     """Measure a dataset, and return its entry for the allow-list.
 
-    `count` entries are measured; for time and wrong answers, ten times as many.
-    `foreign_fingerprint` is the result of `fingerprint` under another PYTHONHASHSEED. A failed
-    measurement is a reason against the dataset; IsolatedError is raised only if the dataset cannot
-    be opened.
+    `count` entries are checked for reproducibility and right answers; ten times as many for time
+    and wrong answers. `foreign_fingerprint` is the result of `fingerprint` under another
+    PYTHONHASHSEED. A failed measurement is a reason against the dataset; IsolatedError is raised
+    only if the dataset cannot be opened.
     """
     findings = Findings()
     category = run_isolated(_STAGE_DEADLINE_S, _category, name)
@@ -79,7 +79,7 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
 
 
 def serves_any_index(name: str) -> bool:
-    """Return whether the dataset makes an entry for any index: the largest one is tried."""
+    """Return whether the dataset makes an entry for any index, judged by the largest index."""
     return succeeds_isolated(
         _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
     )
@@ -88,7 +88,8 @@ def serves_any_index(name: str) -> bool:
 def fingerprint(name: str, count: int) -> str | None:
     """Return a hash of a sample of `count` entries of a dataset, None if they cannot be made.
 
-    They are made in reverse order, so the hash differs if entries depend on those made before.
+    The entries are made in reverse order. If entries depend on those made before them, the hash
+    differs from that of a sample made in order.
     """
     by_index = serves_any_index(name)
     try:
@@ -199,9 +200,9 @@ def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
 
 
 def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings, *, few: int) -> None:
-    """Add to `findings` the best scores of junk and constant answers, and reasons if too high.
+    """Add to `findings` the best mean score of junk answers, and that of constant answers.
 
-    `best_text` explains `few`.
+    Add a reason for a score that is too high or cannot be measured. `best_text` explains `few`.
     """
     usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
     constants = (*CONSTANTS, *(answer for answer, _ in usual))

@@ -84,7 +84,7 @@ def succeeds_isolated(
 def _send_result(sender: Connection, function: Callable[[], object]) -> None:
     """Run the function and send `(True, result)` or `(False, error text)`.
 
-    Limits this process's memory and discards its output first.
+    Before that, limit this process's memory and discard its output.
     """
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -45,9 +45,9 @@ def sample_indices(count: int) -> list[int]:
 def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
     """Return `count` entries, in the order of `sample_indices`.
 
-    With `backwards` they are made in reverse order but returned in the same order, which shows
-    whether an entry depends on the entries made before it. `by_index` is false for datasets that
-    cannot make the entry of an arbitrary index directly.
+    `backwards` makes the entries in reverse order, but does not change the order of the result. An
+    entry that `backwards` changes depends on the entries made before it. `by_index` is false for
+    datasets that cannot make the entry of an arbitrary index directly.
     """
     dataset = open_dataset(name, {}, seed=SEED)
     sample = ProbedEntries([], [])
@@ -144,8 +144,9 @@ def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
 
 
 def _replace_string(value: Any, place: int) -> tuple[Any, int]:
-    """Return a copy of the value with string number `place` (from 0) replaced by the payload, and
-    `place` minus the number of strings in the value: negative if a string was replaced.
+    """Return a copy of a value with the payload in place of string number `place` (from 0).
+
+    Also return `place` minus the number of strings in the value: negative if one was replaced.
     """
     match value:
         case str():

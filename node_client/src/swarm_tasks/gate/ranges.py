@@ -1,11 +1,13 @@
 """Finds which fields of a dataset's configuration may be set, and to what.
 
-The range of a number covers the values of the library's curriculum and the default; the range of a
-whole number extends down to the smallest value that still works. Both ends are tried, first for
-each field alone and then for all fields together; an end that does not work moves towards the
-default. A field without a range left cannot be set. With all fields at one end, TIMED_ENTRIES
-entries must be made in time. The number is large because a dataset may be fast for a hundred
-entries and take seconds for another, and a node that publishes rollouts could choose the slow one.
+The range of a number field covers the values of the library's curriculum and the default; for a
+whole number, small values such as 1 are tried too. Each end of a range must work, first for the
+field alone and then together with the same ends of all other number fields; an end that does not
+work moves towards the default. A field whose ends meet cannot be set.
+
+With all number fields at one end, TIMED_ENTRIES entries must be made in time. This number is large
+because a dataset may be fast for a hundred entries and take seconds for another, and a node that
+publishes rollouts could choose the slow one.
 """
 
 import dataclasses
@@ -65,7 +67,7 @@ class Trial:
     """Tries configurations of one dataset.
 
     `defaults` has the library's default value of each field. `candidates` has, by name, the number
-    fields that the library's curriculum changes, each with the range of its levels and default.
+    fields that the library's curriculum changes (`_number_candidates`).
     """
 
     def __init__(self, name: str, by_index: bool) -> None:
@@ -80,20 +82,23 @@ class Trial:
         self.candidates = _number_candidates(name, self.defaults)
 
     def works(self, config: Config) -> bool:
-        """Return whether a few entries are made in time, their questions are short enough, and the
-        verifier accepts their right answers.
+        """Return whether the dataset works with a configuration.
+
+        A few entries must be made in time and have short questions, and the verifier must accept
+        their right answers.
         """
         return succeeds_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
 
     def is_fast_enough(self, config: Config) -> bool:
-        """Return whether TIMED_ENTRIES entries are made in time: each within SLOWEST_ENTRY_S of
-        processor time, and within about _SLOW_ENTRY_S on average.
+        """Return whether TIMED_ENTRIES entries are made in time.
+
+        An entry may take SLOWEST_ENTRY_S of processor time, and about _SLOW_ENTRY_S on average.
         """
         deadline_s = TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S
         return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
-        """Return the field with its range: from the lowest to the highest value tried that works.
+        """Return the field, its range narrowed to the lowest and highest tried values that work.
 
         All other fields keep their defaults, except the partner of a `min_x` or `max_x`
         (`_with_partner`). Return None if no value but the default works.
@@ -113,9 +118,9 @@ class Trial:
     ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until `works` accepts their ends.
 
-        `works` is called first with all fields at their low ends, then with all at their high ends
-        (`_all_at`). As long as it refuses, all these ends move half way to the defaults; after
-        _HALVINGS + 1 refusals they become the defaults. Fields without a range left are dropped.
+        `works` is first called with all fields at their low ends (`_all_at`). Each time it returns
+        False, all low ends move half way to the defaults; after _HALVINGS + 1 times they become the
+        defaults. The high ends are treated likewise. Fields whose ends meet are dropped.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):
@@ -130,11 +135,11 @@ class Trial:
         return any(self.works(config) for config in self._with_partner(field, value))
 
     def _with_partner(self, field: str, value: Number) -> Iterator[Config]:
-        """Yield configurations in which the field has this value.
+        """Yield configurations in which a field has this value, with a partner that allows it.
 
-        With a `min_x`, its `max_x` (if any) is set to its default, or to `value` if higher. Some
-        generators require the two to differ, so `max_x` is also tried at its highest value. With a
-        `max_x`, its `min_x` (if any) is set to its default, or to `value` if lower.
+        The partner of a field `min_x` is `max_x`, set to its default, or to `value` if higher. Some
+        generators require different values, so `max_x` is also tried at its highest value. The
+        partner of a field `max_x` is `min_x`, set to its default, or to `value` if lower.
         """
         above, below = field.replace("min_", "max_", 1), field.replace("max_", "min_", 1)
         if above != field and above in self.defaults:
@@ -151,8 +156,9 @@ class Trial:
 
 
 def _all_at(fields: Mapping[str, Field], end: str) -> Config:
-    """Return the configuration with all fields at one end, `low` or `high`. At the high end, a
-    `min_x` that has a `max_x` is left out.
+    """Return the configuration with all fields at one end, `low` or `high`.
+
+    With `high`, a `min_x` that has a `max_x` is left out, so it keeps its default.
     """
     return {
         name: getattr(field, end)
@@ -275,9 +281,10 @@ def _half_way(value: Number, default: Number) -> Number:
 def _moved(
     fields: Mapping[str, Field], end: str, move: Callable[[Number, Number], Number]
 ) -> dict[str, Field]:
-    """Return the fields with their low or high ends moved to `move(value, default)`.
+    """Return the fields with one end of their ranges, `low` or `high`, changed by `move`.
 
-    `end` is `low` or `high`. Fields whose two ends are then equal are dropped.
+    `move` gets the end and the default, and returns the new end. Fields whose ends meet are
+    dropped.
     """
     moved = {}
     for name, field in fields.items():

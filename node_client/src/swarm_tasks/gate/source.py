@@ -12,8 +12,7 @@ _EXECUTING = frozenset({"eval", "exec", "parse_expr", "sympify"})
 def executing_calls(name: str) -> list[str]:
     """Return which of `eval`, `exec`, `parse_expr` and `sympify` a dataset's verifier calls.
 
-    `score_answer` is searched, and the functions of its module that it calls, directly or through
-    others.
+    The search covers `score_answer` and all functions of its module that it reaches by calls.
     """
     dataset_class = DATASETS[name][0]
     owner = next(base for base in dataset_class.__mro__ if "score_answer" in vars(base))

@@ -1,10 +1,10 @@
-"""The dataset propositional_logic: in the library its entries hold no right answers, and its
-verifier accepts a repeated premise.
+"""The dataset propositional_logic, with right answers and a strict verifier.
 
-Here a conclusion counts if it follows from all premises together and from none of them alone. A
-tautology, a premise, and anything weaker than one premise do not count. As in the library,
-conclusions have one or two variables. Conjunctions and equivalences do not count, because otherwise
-any two premises joined by ∧ could be a conclusion.
+The library's entries hold no right answers, and its verifier accepts a repeated premise. Here a
+conclusion counts if it follows from all premises together and from none of them alone. A tautology,
+a premise, and anything weaker than one premise do not count. As in the library, conclusions have
+one or two variables. Conjunctions and equivalences do not count, because otherwise any two premises
+joined by ∧ could be a conclusion.
 """
 
 import functools
@@ -46,9 +46,9 @@ class PropositionalLogic(PropositionalLogicDataset):
     category = "logic"
 
     def __getitem__(self, idx: int) -> dict[str, Any]:
-        """Return the first of up to _ATTEMPTS library entries for the index that has a conclusion.
+        """Try library entries for an index, and return the first that has a conclusion.
 
-        Raises ValueError if no entry has one.
+        Raises ValueError if none of _ATTEMPTS entries has a conclusion.
         """
         for attempt in range(_ATTEMPTS):
             entry: dict[str, Any] = super().__getitem__(idx + attempt * INDEX_END)
@@ -67,14 +67,14 @@ class PropositionalLogic(PropositionalLogicDataset):
     def _find_valid_conclusion(
         self, rng: Random, premises: list[Expression], variables: list[str]
     ) -> Expression:
-        """Return a premise as a placeholder, which `__getitem__` replaces.
+        """Return a premise in place of a conclusion, which `__getitem__` finds later.
 
-        The library's own search for a conclusion may take a second.
+        This replaces the library's search for a conclusion, which may take a second.
         """
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 if the answer, perhaps written with →, is a conclusion of the entry, else 0."""
+        """Return 1 if the answer, which may use ∨ or →, is a conclusion of the entry, else 0."""
         return float(_read_clause(answer) in entry["metadata"]["conclusions"])
 
 
