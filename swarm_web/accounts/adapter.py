@@ -13,14 +13,14 @@ USERNAME_VALIDATORS = [validate_slug, MaxLengthValidator(40)]
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """The site's rules for sign-up and for counting attempts."""
+    """The site's rules for sign-up and for allauth's limits on attempts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Return whether visitors may create accounts."""
         return bool(settings.SIGN_UP)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return the client's network, which limits count as one client (`edge.addresses`)."""
+        """Return the client's network (`edge.addresses`); its addresses share allauth's limits."""
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:

@@ -38,8 +38,8 @@ _CHANNEL = (
 def export_account(user: User) -> dict[str, Any]:
     """Return the data of an account, as values for Django's JSON encoder.
 
-    These are the account, its notification channels, its nodes, and the nodes' scores and
-    contributions, without secrets or hashes of secrets.
+    The data describes the account, its notification channels, its nodes, and the nodes' scores and
+    contributions. It contains no secrets and no hashes of secrets.
     """
     nodes = Node.objects.filter(owner=user).prefetch_related("keys")
     return {

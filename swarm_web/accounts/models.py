@@ -5,7 +5,7 @@ from django.db import models
 
 
 class Profile(models.Model):
-    """Whether an account has a public profile. An account without a row has none."""
+    """Whether an account has a public profile; without a row here, it has no public profile."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile"

@@ -18,9 +18,9 @@ from swarm_web.relay.models import Contribution
 class OwnNode:
     """A node for its owner's account page and public profile.
 
-    `score` is its score in its newest scored round. `standing` is its row on the leaderboard of the
-    season that pages show. `needed` is the minimum client version if the node's client is older,
-    otherwise empty.
+    `score` is the score in the newest round in which the node was scored. `standing` is the node's
+    row on the leaderboard of the season that pages show. `needed` is the minimum client version if
+    the node's client is older, otherwise empty.
     """
 
     node: Node

@@ -51,11 +51,11 @@ class LeaderboardRow:
     """One node's row in one window; `score` and `interval` are in [0, 1] over `n` questions.
 
     `rank` is (best, worst). It is None for all nodes in a window without ranks, and for a node that
-    is not ranked for the reason `remark` (Standing.Remark). `recent_score` is its score in the
-    window "recent", None if it was scored in none of those rounds. The node was scored in `rounds`
-    rounds, and was invited to `missed` rounds without being scored. `cells` maps each dataset to
-    (correct, n). In the whole season it trained on `external_used` rollouts of others, and others
-    trained `used_by_others` times on its rollouts. `title` is empty if its owner gave none.
+    is not ranked for the reason `remark` (Standing.Remark). `recent_score` is the node's score in
+    the window "recent", None if it has none. The node was scored in `rounds` rounds, and was
+    invited to `missed` rounds without being scored. `cells` maps each dataset to (correct, n). In
+    the whole season, the node trained on `external_used` rollouts of other nodes, and other nodes
+    trained `used_by_others` times on its rollouts. `title` is empty if the owner gave none.
     """
 
     rank: tuple[int, int] | None
@@ -92,11 +92,11 @@ class LeaderboardRow:
 
 @dataclass(frozen=True)
 class BoardTotals:
-    """Totals of a window, the same on all of its pages. Only `listed` depends on the filters.
+    """Totals of a leaderboard over a window, not of one page. Only `listed` depends on the filters.
 
-    `listed` is the number of rows on all pages. `leading` is the number of nodes whose best rank
-    is 1, and `leader` the name of the node among them that is listed first; a window without ranks
-    has 0 and an empty name. `rounds` is the number of rounds in the window.
+    `listed` is the number of rows on all pages. `leading` is the number of nodes whose best rank is
+    1, and `leader` is the name of the first of these nodes. In a window without ranks, `leading` is
+    0 and `leader` is empty. `rounds` is the number of rounds in the window.
     """
 
     leader: str = ""
@@ -112,15 +112,15 @@ class Leaderboard:
     """A page of a season's ranking over a window, read at `as_of`.
 
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
-    `after` for the neighbouring pages, None if there is none. `base` has one row, that of an
-    untrained node, for each model on the page. Without filters, if this page is the only one, it
-    also has the models that have only untrained nodes. It has at most PAGE_ROWS rows, and none if
-    the filters select the untrained nodes.
+    `after` for the neighbouring pages, None if there is none. `base` has the row of an untrained
+    node for each model on the page. If there are no filters and only one page, `base` also has a
+    row for each model that has only untrained nodes. `base` has at most PAGE_ROWS rows, and is
+    empty if the filters select the untrained nodes.
 
     `recent_rounds` is the number of rounds of the window "recent". A rank requires
-    `minimum_questions` questions, and scores in `minimum_attendance` percent of the rounds that a
-    node joined or missed. `waiting` names connected nodes without a standing in the season, except
-    quarantined ones: at most WAITING_NAMES; `more_waiting` is whether there are more.
+    `minimum_questions` questions and an attendance of `minimum_attendance` percent. `waiting` has
+    the names of connected nodes without a standing in the season, except quarantined nodes: at
+    most WAITING_NAMES. `more_waiting` says whether there are more.
     """
 
     season: str
@@ -186,7 +186,7 @@ def read_leaderboard(
 def find_page(
     standing: Standing, *, filters: Filters = NO_FILTERS, limit: int = PAGE_ROWS
 ) -> int | None:
-    """Return `Leaderboard.after` of the page that lists a standing; None if no page lists it."""
+    """Return the `after` value of the page that lists a standing; None if no page lists it."""
     listed = _filter(_list_standings(standing.season, standing.window, filters), filters)
     if not listed.filter(pk=standing.pk).exists():
         return None
@@ -219,7 +219,7 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
-    """Return `Leaderboard.earlier` for the page that begins after `after`."""
+    """Return `Leaderboard.earlier` for the page that begins after place `after`."""
     earlier = _ORDER.find_earlier(listed, (after,), limit=limit)
     return None if earlier is None else next(iter(earlier), 0)
 
@@ -249,9 +249,10 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Bo
 def _read_bases(
     season: Season, window: str, models: Collection[str] | None, *, now: datetime
 ) -> list[LeaderboardRow]:
-    """Return a row for each of these models, or for all models if None; at most PAGE_ROWS rows.
+    """Return a row of an untrained node for each of `models`; at most PAGE_ROWS rows.
 
-    If a model has several untrained nodes, its row is that of the node with the most questions.
+    If `models` is None, this includes all models. If a model has several untrained nodes, the row
+    is that of the node with the most questions.
     """
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
@@ -290,7 +291,7 @@ def read_row(
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
-    """Return the rows of a model's untrained nodes, which exchange no rollouts."""
+    """Return the rows of a model's untrained nodes; their counts of rollouts are 0."""
     standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
     return _make_rows(season, standings, {}, now=now)
 

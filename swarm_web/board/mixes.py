@@ -28,8 +28,8 @@ class Mix:
     all rollouts that it trained on. The range is [low, high), but 0 is only in the first range, in
     which `low` and `high` are both 0. `nodes` is the number of nodes. A node's deviation is its
     score minus the mean score of its model's trained nodes in the same round, averaged over its
-    rounds. `deviation` is the mean of the nodes' deviations, in [-1, 1], and `interval` the 95 %
-    Student interval of this mean: None for a single node, or if all deviations are equal.
+    rounds. `deviation` is the mean of the nodes' deviations, in [-1, 1]. `interval` is the 95 %
+    Student interval of this mean; it is None for a single node, or if all deviations are equal.
     """
 
     low: float
@@ -72,7 +72,7 @@ def read_mixes(season: Season, model: str) -> list[Mix]:
 
 
 def _range_index() -> Case:
-    """Return the SQL expression for the index of the range (see `Mix`) of a node's `share`.
+    """Return the SQL expression for the index of the range that contains a node's `share` (`Mix`).
 
     The first range, with index 0, contains only the share 0.
     """

@@ -78,8 +78,9 @@ def read_pace(season_id: int, *, now: datetime) -> Pace | None:
 def measure_pace(samples: list[TotalsSample], *, now: float) -> Pace | None:
     """Return the rate from the earliest to the latest sample of the last minute (SPAN_S).
 
-    The minute ends at the latest sample. Returns None if there are no samples, if these two are
-    less than _LEAST_SPAN_S apart, or if the latest is older than _STALE_S. `now` is Unix seconds.
+    The minute ends at the latest sample. Returns None if there are no samples, if the two samples
+    are less than _LEAST_SPAN_S apart, or if the latest one is older than _STALE_S. `now` is in Unix
+    seconds.
     """
     if not samples:
         return None

@@ -55,9 +55,9 @@ def _publish(topic: str, payload: str) -> None:
 
 
 class Switchboard:
-    """One subscription to all topics; passes each doorbell to this process's listeners.
+    """An event loop's Redis subscription to all topics; passes each doorbell to its listeners.
 
-    Listeners are called in the event loop and must not block.
+    Listeners are called in this event loop and must not block.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
 """Counters of events such as refusals and losses, for `/metrics` and the status page.
 
-One Redis hash holds them, so that all processes add to the same numbers. Each web process collects
-its counts and adds them shortly after; while Redis is unavailable it keeps them.
+One Redis hash holds all counters, so that all processes add to the same numbers. Each web process
+collects counts in memory and adds them to the hash after a short pause; while Redis is unavailable,
+they stay in memory.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +27,7 @@ _PAUSE_S = 0.25
 
 
 class PendingCounts:
-    """The counts of an event loop that are not written yet."""
+    """Counts that were collected in an event loop and are not yet added to the Redis hash."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -35,7 +36,7 @@ class PendingCounts:
         self.close = self._writer.close
 
     def add(self, field: str, by: int) -> None:
-        """Add to the counter with this field, `<name>/<code>`."""
+        """Add `by` to a counter; `field` is its field in the Redis hash, `<name>/<code>`."""
         self._counts[field] += by
         self._writer.wake()
 
@@ -55,12 +56,12 @@ class PendingCounts:
 
 @one_per_loop
 def pending_counts() -> PendingCounts:
-    """Return the running event loop's counts."""
+    """Return the running event loop's PendingCounts."""
     return PendingCounts()
 
 
 def count(name: str, code: str, *, by: int = 1) -> None:
-    """Add to the counter `code` of the group `name`. Call this in an event loop."""
+    """Add `by` to the counter `code` of the group `name`. Call this in an event loop."""
     pending_counts().add(f"{name}{_SEPARATOR}{code}", by)
 
 

@@ -1,4 +1,4 @@
-"""Errors of HTTP requests: JSON `{code, message, fix}`, or a page with the same for browsers.
+"""Errors of HTTP requests, sent as JSON `{code, message, fix}` or, to browsers, as a page.
 
 Codes are dotted strings that never change their meaning, as on the node socket
 (`swarm_protocol.errors`).
@@ -46,7 +46,7 @@ class RequestError(Exception):
 def check_choice(parameter: str, text: str, choices: Iterable[str]) -> None:
     """Raise RequestError unless `text`, the value of a parameter, is one of the choices.
 
-    The error's `fix` lists the choices, except an empty one: it stands for a missing parameter.
+    The error's `fix` lists the choices, except an empty one, which stands for a missing parameter.
     """
     known = list(choices)
     if text not in known:

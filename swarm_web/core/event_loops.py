@@ -1,4 +1,4 @@
-"""One object per event loop, and how a task is ended.
+"""Helpers for asyncio: objects that exist once per event loop, and reliable cancellation.
 
 asyncio's objects belong to the loop that they were created in. A web process has one loop; tests
 and management commands have several.

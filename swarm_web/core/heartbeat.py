@@ -45,7 +45,10 @@ def is_alive(age: float | None) -> bool:
 
 
 def _key(part: SitePart) -> str:
-    """Return the key of a part's heartbeat. All are read at once, so they share a hash tag."""
+    """Return the key of a part's heartbeat.
+
+    The keys share a hash tag, because a cluster reads only keys of one slot at once.
+    """
     return f"{{alive}}:{part}"
 
 
@@ -57,7 +60,7 @@ _EXPIRY = timedelta(days=30)
 
 
 async def stamp_web() -> None:
-    """Write the pulse, the common heartbeat of all web processes; it shows that one can serve."""
+    """Write the pulse, which shows that at least one web process can serve requests."""
     await async_redis().set(_WEB_KEY, 1, px=_EXPIRY)
 
 

@@ -1,7 +1,7 @@
 """Keyset pagination: a page begins after the key of a row, not after a number of rows.
 
-Rows added or removed between requests do not shift the others, the last page costs as much as the
-first, and all visitors of a page request the same rows.
+If rows are added or removed between requests, no other row is skipped or shown twice. The last page
+costs as much as the first, and all visitors of a page request the same rows.
 """
 
 import base64
@@ -49,9 +49,9 @@ class KeyColumn:
         return later | Q(**{f"{self.name}__isnull": True}) if self.nulls_last else later
 
     def not_before(self, value: object) -> Q:
-        """Return a condition that holds for `value` and for all values after it.
+        """Return a condition that an index can use: it holds for `value` and all values after it.
 
-        With `nulls_last` the condition is `Q()`, which holds for every row.
+        It may hold for earlier values too: with `nulls_last` it is `Q()`, which holds for all.
         """
         if self.nulls_last:
             return Q()
@@ -91,13 +91,13 @@ class Keyset:
         return tuple(path(row) for path in self._paths)
 
     def after(self, rows: QuerySet[Row], key: Key | None) -> QuerySet[Row]:
-        """Return the rows after `key`, in this order; all rows if `key` is None."""
+        """Return the rows after `key`, in the keyset's order; all rows if `key` is None."""
         return self.sort(rows if key is None else rows.filter(self._condition_after(key)))
 
     def read(self, rows: QuerySet[Row], *, after: Key | None, limit: int) -> KeysetPage[Row]:
         """Return the page of up to `limit` rows after the key `after`, in one query.
 
-        If `after` is None, it is the first page.
+        If `after` is None, the result is the first page.
         """
         found = list(self.after(rows, after)[: limit + 1])
         shown = found[:limit]

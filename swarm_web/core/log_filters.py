@@ -22,8 +22,9 @@ INTERVAL_S = 5.0
 class RateLimitFilter(logging.Filter):
     """Shortens records that `shorten` recognises to one line, and limits how many are written.
 
-    For each place in the code, at most one of these records is written every `interval_s` seconds,
-    with the number suppressed before it. Other records are unchanged. `clock` returns seconds.
+    For each place in the code that logs such records, at most one is written every `interval_s`
+    seconds, with the number of records suppressed since the previous one. Other records are
+    unchanged. `clock` returns seconds.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Recent refusals of each node by code, so that its page can show the last error and its fix.
 
-Redis has for each node a hash of counts and the last refusal as JSON; both expire a week after the
-last refusal. Each web process collects refusals and writes them shortly after; while Redis is
-unavailable it keeps them.
+For each node, one Redis key has the counts as a hash and another the last refusal as JSON; both
+expire a week after the last refusal. Each web process collects refusals in memory and writes them
+to Redis after a short pause; while Redis is unavailable, they stay in memory.
 """
 
 import logging
@@ -34,14 +34,14 @@ class LastRefusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Refusals:
-    """The number of a node's recent refusals by code, and the last one (None without any)."""
+    """A node's recent refusals: their numbers by code, and the last one, None if there is none."""
 
     counts: dict[str, int]
     last: LastRefusal | None
 
 
 class PendingRefusals:
-    """The refusals of an event loop that are not written yet."""
+    """Refusals of nodes' requests, collected in one event loop and not yet written to Redis."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[int, str]] = Counter()
@@ -78,7 +78,7 @@ class PendingRefusals:
 
 @one_per_loop
 def pending_refusals() -> PendingRefusals:
-    """Return the running event loop's unwritten refusals."""
+    """Return the running event loop's PendingRefusals."""
     return PendingRefusals()
 
 

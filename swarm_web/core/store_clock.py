@@ -1,8 +1,8 @@
 """Redis's clock, which processes on several machines use to compare times.
 
-The machines' own clocks differ. With one that is slow, a node's earlier connection could replace a
-later one, or a copy of a rollout could seem older than the original. Until Redis has returned its
-time, this machine's clock is used.
+The machines' own clocks differ. With times from a slow clock, a node's earlier connection could
+replace a later one, or a copy of a rollout could seem older than the original. Until Redis has
+returned its time, this machine's clock is used.
 """
 
 import time

@@ -55,7 +55,7 @@ def connect_cluster_async(url: str) -> redis.asyncio.Redis:
 
 @contextmanager
 def _as_redis_error() -> Iterator[None]:
-    """Convert RedisClusterException ("no node found"), which is not a RedisError, to one that is.
+    """Convert RedisClusterException ("no node found") to ClusterError, which is a RedisError.
 
     Otherwise code that handles the loss of a single server would fail with a cluster.
     """

@@ -19,12 +19,12 @@ _RETRY_S = 2.0
 
 
 class WriteBehind:
-    """Calls `write` shortly after `wake`, once for everything collected by then.
+    """Calls `write` `pause_s` seconds after `wake`; calls of `wake` in between change nothing.
 
-    `write` must remove the data that it writes from the collected data, and put it back if the
-    write fails. If `write` raises one of STORE_ERRORS, it is called again after a pause. Use one
-    WriteBehind per event loop. `close` writes the remaining data, which is lost if that write fails
-    or if the process is killed.
+    The caller collects the data. `write` must remove the data that it writes from the collected
+    data, and put it back if the write fails. If `write` raises one of STORE_ERRORS, it is called
+    again after a pause. Use one WriteBehind per event loop. `close` writes the remaining data,
+    which is lost if that write fails or if the process is killed.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], *, pause_s: float, name: str) -> None:

@@ -25,8 +25,8 @@ def speak_language(get_response: GetResponse) -> GetResponse:
     """Middleware that answers in the visitor's language, except on the paths FOR_PROGRAMS.
 
     A GET or HEAD whose `?lang=` names one of the site's languages is answered with a redirect that
-    stores it in a cookie; any other `?lang=` is ignored. Django's LocaleMiddleware would leave the
-    language active in the thread, and would translate responses to programs.
+    stores the language in a cookie; any other `?lang=` is ignored. Django's LocaleMiddleware would
+    leave the language active in the thread, and would translate responses to programs.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
@@ -43,7 +43,7 @@ def speak_language(get_response: GetResponse) -> GetResponse:
 def _read_choice(request: HttpRequest) -> str | None:
     """Return the language that a GET or HEAD requests with `?lang=`.
 
-    None if it requests none, or one that the site does not have.
+    None if the request names no language, or a language that the site does not have.
     """
     if request.method not in ("GET", "HEAD"):
         return None

@@ -12,7 +12,7 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     """Queries for announcements."""
 
     def shown(self, *, now: datetime) -> "AnnouncementQuerySet":
-        """Return the announcements that are shown at `now`, the one that started last first."""
+        """Return the announcements that are shown at `now`, latest start first."""
         return self.filter(starts_at__lte=now, ends_at__gt=now).order_by("-starts_at", "-pk")
 
 

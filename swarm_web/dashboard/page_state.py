@@ -1,4 +1,4 @@
-"""Gives each page a state token: a text that identifies the site's state when the page was made.
+"""Gives each page a state token: a text that changes when pages must show something new.
 
 `edge.brief_cache` describes the token. Live messages contain the current token (`live.views`); a
 browser whose page has another token fetches the page again (`static/js/live.js`).

@@ -1,10 +1,10 @@
 """Estimates from a sample how many different questions a dataset has.
 
-A season asks no question twice, so a dataset is used up when four of five drawn questions were
-asked before. `measure_space` draws questions until the dataset is used up or a limit is reached. If
-a limit was reached first, the numbers of questions that were drawn exactly once and exactly twice
-give two estimates: how many questions were never drawn (Chao, Scand. J. Statist. 11, 1984), and
-what share of further draws would give such a question (Good, Biometrika 40, 1953).
+A season asks no question twice, so a dataset is used up when at least four of five drawn questions
+were asked before. `measure_space` draws questions until the dataset is used up or a limit is
+reached. If a limit was reached first, the numbers of questions that were drawn exactly once and
+exactly twice give two estimates: how many questions were never drawn (Chao, Scand. J. Statist. 11,
+1984), and what share of further draws would give a new question (Good, Biometrika 40, 1953).
 
 `spaces.json` has the samples that `python -m swarm_tasks.gate.spaces` drew (`docs/tasks.md`).
 """
@@ -52,7 +52,7 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether, as estimated, at most a fraction MIN_NEW of further draws would be new."""
+        """Whether at most a fraction MIN_NEW of further draws is expected to give new questions."""
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
@@ -69,7 +69,7 @@ class Space(Struct, frozen=True):
         """Lower end of the 95 % interval of `questions`.
 
         The interval is log-normal (Chao, Biometrics 43, 1987), or normal if the dataset is used up.
-        If it is not used up and no question was drawn exactly twice, `twice` is replaced by
+        If the dataset is not used up and `twice` is 0, the lower end is the estimate for `twice` =
         _UNSEEN_PAIRS, the largest expected value that is consistent with a count of 0.
         """
         return self._extrapolate(-_Z)
@@ -80,10 +80,10 @@ class Space(Struct, frozen=True):
         return self._extrapolate(_Z)
 
     def _extrapolate(self, deviations: float) -> float:
-        """Return the estimate `questions`, shifted by a number of standard deviations.
+        """Return the estimate `questions`, shifted by `deviations` standard deviations.
 
-        If the dataset is used up, they are standard deviations of `distinct`. Otherwise they are
-        those of the logarithm of the estimated number of questions never drawn.
+        If the dataset is used up, the standard deviation is that of `distinct`, otherwise that of
+        the logarithm of the estimated number of questions never drawn.
         """
         if self.used_up:
             return self.distinct + deviations * math.sqrt(self.once)
@@ -121,7 +121,7 @@ def space_record() -> SpaceRecord:
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return the sample of questions in `spaces.json` for a task's configuration, None if missing.
+    """Return the sample in `spaces.json` for a task's dataset and configuration; None if missing.
 
     If there are several samples, return the one with the most draws.
 
@@ -138,8 +138,9 @@ def measure_space(
 ) -> Space:
     """Draw questions until the dataset is used up (`Space.used_up`), and return the counts.
 
-    Drawing also stops after `draws` questions, or after about `seconds` seconds. If the
-    generator hangs, or raises at all indices of a batch, only the batches before are counted.
+    Drawing also stops after `draws` questions, or after about `seconds` seconds. Questions are
+    drawn in batches. If the generator hangs, or raises at all indices of a batch, drawing stops
+    too, and this batch is not counted.
 
     Raises RefusedError TASK_DATASET or TASK_CONFIG, or VERIFIER_FAILED when no verifier child can
     be used.
@@ -187,10 +188,10 @@ def _complete(dataset: str, config: Config) -> Config:
 
 
 class DatasetLifetime(Struct, frozen=True):
-    """The number of rounds for which a dataset has questions: the best estimate (`about`), and the
-    ends of its 95 % interval. `about` and `at_most` may be infinite (`Space.questions`).
+    """For how many rounds a dataset has questions, if each round asks `asked` of its questions.
 
-    `asked` is the number of the dataset's questions in each round.
+    `about` is the best estimate, and `at_least` and `at_most` are the ends of its 95 % interval.
+    `about` and `at_most` may be infinite (`Space.questions`).
     """
 
     dataset: str
@@ -203,10 +204,10 @@ class DatasetLifetime(Struct, frozen=True):
 def estimate_lifetimes(
     tasks: Sequence[TaskChoice], questions: int, *, spaces: Mapping[str, Space]
 ) -> list[DatasetLifetime]:
-    """Return for how many rounds of `questions` questions each dataset lasts, in `tasks` order.
+    """Return for how many rounds each dataset has questions, in the order of `tasks`.
 
-    `spaces` must have a sample for each dataset. Raises ValueError when there are fewer questions
-    than tasks.
+    A round asks `questions` questions in total. `spaces` must have a sample for each dataset.
+    Raises ValueError when there are fewer questions than tasks.
     """
     shares = share_questions(tasks, questions)
     return [
@@ -222,8 +223,10 @@ def estimate_lifetimes(
 
 
 def _of_judge(questions: float, *, deviations: float) -> float:
-    """Return the expected number of `questions` in the judge's part, minus a number of standard
-    deviations. Hashes assign questions to parts, so the number has a binomial distribution.
+    """Return how many of a dataset's questions are expected in the judge's part.
+
+    `deviations` standard deviations are subtracted, but the result is never negative. Hashes assign
+    questions to keyspace parts, so the number has a binomial distribution.
     """
     if questions == math.inf:
         return questions

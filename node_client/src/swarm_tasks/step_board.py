@@ -2,9 +2,9 @@
 
 A request consists of steps, each of which makes a task or scores a text. The steps of `Draws` all
 make tasks; a `ScoreRequest` makes each job's task and then scores each of its texts. The parent
-writes a pending value for each step. The child replaces it by the result when the step is done, and
-writes the seconds that a text took into a second row. So a verdict costs no system call, and the
-first step that is still pending is the one at which a child died or hung.
+writes a pending value for each step. When a step is done, the child replaces this value by the
+result, and for a text also writes the seconds that scoring took. So a verdict costs no system call,
+and the first step that is still pending is the one at which a child died or hung.
 """
 
 import mmap
@@ -47,7 +47,7 @@ class StepBoard:
         self.seconds: memoryview[float] = view[_ROW_BYTES:].cast("d")
 
     def write(self, steps: Sequence[float]) -> None:
-        """Write a request's pending values, one for each step, to the start of `self.steps`."""
+        """Write `steps`, the pending values of a request's steps, to the start of `self.steps`."""
         self.steps[: len(steps)] = memoryview(array("d", steps))
 
     def read(self, count: int) -> list[float]:
@@ -55,10 +55,10 @@ class StepBoard:
         return cast(list[float], self.steps[:count].tolist())
 
     def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:
-        """Return the results of the first `count` steps, and the value of the first pending step.
+        """Return the results of the steps before the first pending step, and its pending value.
 
-        A result is a step's value and seconds; the steps from the first pending one on have no
-        result. The value is None if no step is pending. The seconds are valid only for steps that
+        Only the first `count` steps are read; if none of them is pending, the pending value is
+        None. A result is a step's value and seconds. The seconds are valid only for steps that
         score a text, not for those that generate a question.
         """
         steps = self.read(count)

@@ -1,4 +1,4 @@
-"""What the value of a scored text on the step board means: a verdict, or an attempt at one."""
+"""Verdicts on answers, and how they are read from the values on the step board."""
 
 import functools
 from dataclasses import dataclass
@@ -59,5 +59,8 @@ def read_verdict(value: float) -> Verdict:
 
 
 def read_attempt(value: float, seconds: float) -> Attempt:
-    """Return the attempt for a text's value and seconds on the board: no verdict if NOT_SCORED."""
+    """Return the attempt for a text's value and seconds on the step board.
+
+    It has no verdict if the value is NOT_SCORED.
+    """
     return Attempt(None if value == NOT_SCORED else read_verdict(value), seconds)

@@ -72,10 +72,10 @@ class StreamPosition(NamedTuple):
 
 
 class Verifier:
-    """Makes questions and scores answers. Thread-safe; requests wait for each other.
+    """Makes questions and scores answers, one request at a time. Thread-safe.
 
-    The first request starts the child, and a later request replaces a child that died or hung.
-    Use it as a context manager, which ends the child, or call `close`.
+    The first request starts the verifier child, and a later request replaces a child that died or
+    hung. Use the verifier as a context manager, which ends the child, or call `close`.
 
     `deadline_s` is the time limit for making one task, and for scoring one answer.
     """
@@ -108,15 +108,15 @@ class Verifier:
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
     ) -> DrawnTask:
-        """Return the `counter`-th task of a keyed stream, the same one at every call.
+        """Return task number `counter` of a keyed stream, which the other arguments determine.
 
-        Each counter stands for DRAW_ATTEMPTS indices. They are tried in order, several in one
-        request to the child, until one gives a question that belongs to `part` by its text. The
-        child does not get the key.
+        For each task, DRAW_ATTEMPTS indices are computed from the key. The child, which does not
+        get the key, tries them in order, several per request, until one gives a question that
+        belongs to `part` by its text.
 
-        Raises RefusedError: TASK_DATASET, TASK_CONFIG (also if no index gives such a question) or
-        VERIFIER_FAILED (as GenerationError if the generator hangs, ends the child, or raises at all
-        indices of a request).
+        Raises RefusedError with code TASK_DATASET, TASK_CONFIG (also if no index gives such a
+        question) or VERIFIER_FAILED. The error is a GenerationError if the generator hangs, ends
+        the child, or raises at all indices of a request.
         """
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)
@@ -158,8 +158,9 @@ class Verifier:
     def question(self, spec: TaskSpec) -> str:
         """Return the spec's question.
 
-        Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
-        VERIFIER_FAILED (as GenerationError if the generator failed or hung).
+        Raises RefusedError with code TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (the spec names
+        another generator version) or VERIFIER_FAILED. The error is a GenerationError if the
+        generator failed or hung.
         """
         check_spec(spec)
         return self._make_one(_question_request(spec)).question
@@ -191,9 +192,9 @@ class Verifier:
     ) -> list[int]:
         """Return the digests (`asked.digest_question`) of the questions at these indices.
 
-        An index at which the generator raises is left out of the result. Raises RefusedError:
-        TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED (as GenerationError if the generator hangs or
-        ends the child).
+        An index at which the generator raises is left out of the result. Raises RefusedError with
+        code TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED. The error is a GenerationError if the
+        generator hangs or ends the child.
         """
         check_config(dataset, config)
         digests: list[int] = []
@@ -221,8 +222,7 @@ class Verifier:
         `rules` are the rules for finding the answer in a text; each season fixes them. A text that
         hangs the verifier or makes it fail affects only its own verdict.
 
-        Raises RefusedError as `question` does if any of the tasks cannot be made; then no verdict
-        is returned at all.
+        Raises RefusedError as `question` does if any of the tasks cannot be made.
         """
         results = self._score_batch(batch, rules, until=float("inf"), text_s=self._deadline_s)
         return [[read_verdict(value) for value, _ in group] for group in results]
@@ -259,11 +259,11 @@ class Verifier:
     def _score_jobs(
         self, jobs: list[Job], rules: AnswerRules, *, until: float, text_s: float
     ) -> list[StepResult]:
-        """Return the results of one request's steps, in order. Callers hold the lock.
+        """Let the child do the steps of one request, and return their results in order.
 
-        If the child dies while it scores a text, or takes longer than `text_s` for it, the child is
-        ended and the result of this text is the last one. Otherwise the last result is that of the
-        last step started before `until`. Raises RefusedError if a question cannot be made.
+        Steps that were not started before `until` have no result. If the child dies while it scores
+        a text, or takes longer than `text_s`, the child is ended, and the results end with one for
+        this text. Callers hold the lock. Raises RefusedError if a question cannot be made.
         """
         steps = pending_steps(jobs)
         child = self._keeper.send(ScoreRequest(jobs, rules, until - time.monotonic()), steps)
@@ -323,8 +323,8 @@ class Verifier:
     ) -> ReplyT:
         """Wait for the reply to a request of `steps` steps, and return it.
 
-        Scoring a text may take `text_s` seconds, and making a task as long as the deadline. Raises
-        TimeoutError if no further step was done for that long.
+        A step that scores a text may take `text_s` seconds, and one that makes a task as long as
+        the verifier's deadline. Raises TimeoutError if a step takes longer.
         """
         done = same = 0
         limit_s = self._deadline_s  # a request begins with a task
@@ -348,7 +348,10 @@ def _question_request(spec: TaskSpec) -> Draw:
 def _draw_request(
     position: StreamPosition, start: int, *, key: bytes, part: Part, seed: int
 ) -> Draw:
-    """Return a Draw with _DRAW_BATCH of the position's DRAW_ATTEMPTS indices, from `start` on."""
+    """Return a request to try _DRAW_BATCH of the DRAW_ATTEMPTS indices of a stream position.
+
+    `start` is the number of the first of these indices, counted from 0.
+    """
     first = position.counter * DRAW_ATTEMPTS + start
     indices = [
         keyed_index(key=key, part=part, dataset=position.dataset, counter=attempt)
@@ -360,7 +363,7 @@ def _draw_request(
 def _drawn_task(
     position: StreamPosition, made: GeneratedTask | RefusedError, *, seed: int
 ) -> DrawnTask | None:
-    """Return the task that a draw made; None if it failed or found no question of its part."""
+    """Return a draw's task; None if the draw failed or found no question of the requested part."""
     if isinstance(made, RefusedError) or made.index is None:
         return None
     spec = TaskSpec(position.dataset, position.config, seed, made.index, GENERATOR)

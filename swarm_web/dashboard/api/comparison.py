@@ -37,7 +37,7 @@ class MissingOut(ReportSchema):
 
 
 class SpreadOut(ReportSchema):
-    """How much the nodes' adjusted scores vary: standard deviations, as fractions of one."""
+    """Standard deviations of the nodes' adjusted scores; 0.05 means 5 percentage points."""
 
     nodes: float = describe("Between the nodes of an arm, over all rounds.", 0.05)
     rounds: float = describe("Of a node's figure in one round.", 0.08)

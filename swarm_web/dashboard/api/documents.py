@@ -125,7 +125,7 @@ def describe_kind(schema: Json) -> str:
 
 
 def _describe_bounds(schema: Json) -> list[str]:
-    """Return the range of a number as a list with one text (both ends, with a dash).
+    """Return a list of one text: the lowest and the highest number, with a dash between them.
 
     The list is empty if the schema does not state both ends, or if the upper end is only the
     largest number that a database column can hold.

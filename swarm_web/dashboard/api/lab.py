@@ -129,7 +129,7 @@ def get_lab(request: HttpRequest) -> LabIndex:
 
 @read(router, "/lab/{name}", LabReport)
 def get_lab_report(request: HttpRequest, name: ReportPath) -> HttpResponse:
-    """Return a report with every number of its page."""
+    """Return a report, with every number that the report's page shows."""
     published = find_published(name)
     if published is None:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""Pages of the API's lists; a cursor contains the key of a page's last row, opaque to clients."""
+"""Pages of the API's lists. A cursor is opaque text with the key of a page's last row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def read_rows(listing: Listing[Row], *, cursor: str, limit: int) -> ListPage[Row
 def read_cursor(cursor: str, kind: type[Decoded]) -> Decoded | None:
     """Return the key in a cursor, decoded as `kind`; None if the cursor is empty (first page).
 
-    Raises RequestError (404) if it cannot be decoded.
+    Raises RequestError (404) if the cursor cannot be decoded.
     """
     if not cursor:
         return None

@@ -57,7 +57,7 @@ def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> H
 def read(
     router: Router, path: str, answer: type[BaseModel], *, conflicts: str = ""
 ) -> Callable[[View], View]:
-    """Return a decorator that registers a view for GET and HEAD of a path, and returns the view.
+    """Return a decorator that registers a view for GET and HEAD of a path.
 
     Other methods are refused, except OPTIONS. `answer` is the schema of the response. If the view
     may refuse with 409, `conflicts` says what that means. The OpenAPI document describes GET only.
@@ -143,7 +143,7 @@ def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., Htt
 
 
 class AddressThrottle(BaseThrottle):
-    """Limits the requests of an address in each minute of the clock, over all web processes.
+    """Limits the requests of a client's network in each clock minute, over all web processes.
 
     The limit is API_REQUESTS_PER_MINUTE; 0 means none. Without Redis no request is refused.
     """
@@ -157,7 +157,7 @@ class AddressThrottle(BaseThrottle):
         return not limit or self.count(request) <= limit
 
     def count(self, request: HttpRequest, requests: int = 1) -> int:
-        """Add `requests` to the count of the request's address in this minute; return the sum.
+        """Add `requests` to the count of the client's network in this minute; return the sum.
 
         Returns 0 while Redis is unavailable.
         """

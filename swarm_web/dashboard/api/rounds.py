@@ -246,7 +246,7 @@ def get_round(
     """Show one round; its secret, rules, questions and scores once it has closed.
 
     The answers are at /rounds/<number>/answers.jsonl, one per line. Against the limit of requests,
-    this counts as one request for every 500 scores, but as a single request if it returns 304.
+    a round counts as one request for every 500 scores; a response with status 304 counts as one.
     """
     found = load_round(number)
     if found.is_revealed:
@@ -262,7 +262,7 @@ def get_round(
 def list_scores_of_round(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
 ) -> ListPage[models.Score]:
-    """List all nodes' results in a closed round, in the order in which they joined the site."""
+    """List all nodes' results in a closed round, in the order in which nodes joined the site."""
     return read_rows(list_scores_of(_load(number)), cursor=cursor, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""The read API under /api/, which returns what the pages show as JSON, and its documentation.
+"""The read API under /api/, which returns the content of pages as JSON, and its documentation.
 
 Scores are fractions in [0, 1], times ISO 8601 in UTC.
 """
@@ -64,7 +64,7 @@ class ReadAPI(NinjaAPI):
         return name_answer(request, response, etag=etag)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the view's name as id; unlike ninja's own ids, it remains when a file is moved."""
+        """Return the view's name as id; ninja's own ids would change when a file is moved."""
         return operation.view_func.__name__
 
 

@@ -25,9 +25,10 @@ BARS_HEIGHT = 320.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, a rectangle, and the number `used` of rollouts in its bands.
+    """A node in one column: its name, its rectangle, and the number of rollouts in its bands.
 
-    The rectangle is BAR_WIDTH wide. The name is written at `label_x`, outside of the columns.
+    `used` is this number. The rectangle is BAR_WIDTH wide. The name is written at `label_x`,
+    outside of the columns.
     """
 
     node: str
@@ -64,7 +65,7 @@ class FlowPicture:
 
 
 def draw_flow(links: Sequence[Flow]) -> FlowPicture:
-    """Return the picture of `links`, with the nodes with most rollouts on top of each column."""
+    """Return the picture of `links`; in each column, the node with the most rollouts is on top."""
     unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
         ((link.giver, link.used) for link in links),
@@ -100,9 +101,9 @@ def _column(
 def _bands(
     links: Sequence[Flow], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
 ) -> list[Band]:
-    """Return a band for each link, `unit` thick per rollout.
+    """Return a band for each link; `unit` is its thickness per rollout.
 
-    At each bar, bands are in the order of the bars at their other ends, so that few cross.
+    The bands of a bar are in the order of the bars at their other ends, so that few bands cross.
     """
     left, right = ({bar.node: bar for bar in column} for column in (givers, takers))
     # Bands begin in the middle of a bar that is higher than all of them together.

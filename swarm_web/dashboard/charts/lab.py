@@ -49,9 +49,10 @@ DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "l
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn; `rgb` is `colour` as bands need it, such as `0,114,178`.
+    """How an arm is drawn.
 
-    `dash` and `symbol` are Plotly's names of the line's dash and the points' symbol.
+    `rgb` is `colour` as red, green and blue, such as `0,114,178`. `dash` and `symbol` are Plotly's
+    names of the line's dash and the points' symbol.
     """
 
     colour: str
@@ -61,7 +62,7 @@ class Style:
 
 
 def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
-    """Return each arm's style by name; 4/4 and 8/0 have the styles of swarm and isolated nodes."""
+    """Return each arm's style by name: 4/4 looks like the site's arm swarm, 8/0 like isolated."""
     styles = {name: Style(*STYLES[arm], symbol) for name, (arm, symbol) in _FIXED_STYLES.items()}
     for place, name in enumerate(arm.name for arm in arms if arm.name not in _FIXED_STYLES):
         colour, rgb = _COLOURS[place % len(_COLOURS)]
@@ -73,7 +74,7 @@ def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
 def draw_curves(
     curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style], title: str
 ) -> Figure:
-    """Draw the curves, given by arm, with their intervals as bands; `title` is for the y axis."""
+    """Draw each arm's curve, with its intervals as a band; `title` is the title of the y axis."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
         for name, curve in curves.items()
@@ -138,8 +139,8 @@ def _vertical_line(at: int) -> Figure:
 def draw_mechanism(report: PublishedReport) -> Figure:
     """Draw a point for each arm, except those whose gain is None.
 
-    x is the arm's mean number of informative rollouts per training set, y its gain. An arm without
-    a comparison in own reward, such as the baseline, has the gain 1.
+    x is the arm's mean number of informative rollouts per training set, and y is its gain minus 1.
+    An arm without a comparison in own reward, such as the baseline, has the gain 1.
     """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:
@@ -235,7 +236,7 @@ class SketchedLine:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The lines of a small picture over `rounds` rounds, and its measures in SVG units.
+    """A small picture with a line for each arm over `rounds` rounds; its measures are in SVG units.
 
     Lines run from `left` to `right` above `floor`; names are at `label_x`, labels of the x axis at
     `axis_y`.
@@ -258,7 +259,7 @@ class Sketch:
 
 
 def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) -> Sketch:
-    """Draw curves, given by arm, on a y axis from 0. There must be at least one curve."""
+    """Draw each arm's curve on a y axis that begins at 0. There must be at least one curve."""
     rounds = max(curve.rounds[-1] for curve in curves.values())
     top = max([0.0, *(value for c in curves.values() for value in [*c.mean, *c.high])]) or 1.0
 
@@ -292,7 +293,7 @@ def _height(part: float) -> float:
 
 
 def _spread(heights: Mapping[str, float]) -> dict[str, float]:
-    """Return a y for each line's name at which names do not overlap.
+    """Return for each line's name a y at which it overlaps no other name.
 
     `heights` maps each name to the y at which its line ends.
     """

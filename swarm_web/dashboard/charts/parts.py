@@ -1,7 +1,7 @@
-"""Parts of all figures: colours and dashes of the arms, lines, bands and axes; no I/O.
+"""What all figures use: the arms' colours and dashes, and functions for lines, bands and axes.
 
 Colours and dashes of the arms are the same in every chart and safe for colour-blind readers;
-static/js/charts.js adds what depends on the theme (background, text, grid).
+static/js/charts.js adds what depends on the theme (background, text, grid). No I/O.
 """
 
 from collections.abc import Callable, Sequence
@@ -170,8 +170,8 @@ def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY
 def thin(count: int, *, about: int) -> Sequence[int]:
     """Return evenly spaced indices of `count` items, including the last one.
 
-    All of them if there are at most `about`; otherwise at least `about`, but fewer than twice as
-    many.
+    If `count` is at most `about`, these are all indices; otherwise there are at least `about` and
+    fewer than twice `about`.
     """
     return range(count - 1, -1, -max(1, count // about))[::-1]
 
@@ -183,8 +183,8 @@ def thin(count: int, *, about: int) -> Sequence[int]:
 class TabledChart:
     """A figure and a table with the same values; without rows there is nothing to draw.
 
-    `draw` makes the figure. The page that shows the chart contains only the table; its script
-    requests the figure from a separate URL, and only the view of that URL draws it.
+    `draw` makes the figure. The page that shows the chart contains only the table. The page's
+    script requests the figure from a separate URL, and only the view of that URL draws the figure.
     """
 
     draw: Callable[[], Figure]

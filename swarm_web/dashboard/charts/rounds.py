@@ -31,7 +31,10 @@ class RoundSpread:
 
 
 def draw_spreads(spreads: Sequence[RoundSpread]) -> Figure:
-    """Draw rounds, oldest first: a band between the quartiles, the median and the best score."""
+    """Draw each round's median and best score as lines, and a band between the quartiles.
+
+    `spreads` are oldest first.
+    """
     colour, rgb = NEUTRAL
     rounds = [spread.round for spread in spreads]
     median = draw_line(rounds, [s.median for s in spreads], name=_("median"), colour=colour) | {

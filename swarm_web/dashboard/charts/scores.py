@@ -44,10 +44,10 @@ class ScorePoint:
 def pool_rounds(
     points: Sequence[ScorePoint], *, width: int = POOLED_ROUNDS, step: int = 1
 ) -> list[PooledShare]:
-    """Return a score for each round of a node, pooled over it and the `width - 1` rounds before.
+    """Return a node's score at each round, pooled over this and the `width - 1` previous rounds.
 
-    `points` are the rounds of one node, oldest first. Only every `step`-th round is kept, counted
-    back from the last one.
+    `points` are the rounds of one node, oldest first. Only every `step`-th round gets a score,
+    counted back from the last round.
     """
     return _pool(points, range(len(points), 0, -step)[::-1], width=width)
 
@@ -61,7 +61,7 @@ def pool_in(
 
 
 def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> list[PooledShare]:
-    """Return a score for each of `ends`, pooled over the `width` points before index `end`."""
+    """Return a score for each index in `ends`, pooled over the `width` points before this index."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
@@ -84,9 +84,9 @@ def _pool(points: Sequence[ScorePoint], ends: Sequence[int], *, width: int) -> l
 def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figure:
     """Draw a line for each node in `order`, with a band of intervals behind it.
 
-    A line has a point for each round of the node: its score pooled as in `pool_rounds`. `points`
-    are oldest first, with at least one for each node in `order`. The band of the first node in
-    `order`, the leader, is the most opaque.
+    A line has a point for each round of the node: the node's score pooled by `pool_rounds`.
+    `points` are oldest first, with at least one for each node in `order`. The band of the first
+    node in `order`, the leader, is the most opaque.
     """
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:

@@ -30,7 +30,7 @@ class RoundTally:
 
 
 def pool_tallies(tallies: Sequence[RoundTally], *, arm: str) -> list[PooledShare]:
-    """Return a pass rate for each round, pooled over it and the POOLED_ROUNDS - 1 rounds before.
+    """Return a pass rate for each round, over this and the POOLED_ROUNDS - 1 previous rounds.
 
     `tallies` and the result are oldest first. A round is left out if there are no answers to pool.
     """

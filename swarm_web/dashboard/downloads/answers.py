@@ -1,4 +1,4 @@
-"""The downloads of a closed round: its answers, and the questions its season had asked before."""
+"""The downloads of a closed round: its answers, and what its season asked in earlier rounds."""
 
 from collections.abc import Iterator, Sequence
 
@@ -62,8 +62,8 @@ _FIELDS = tuple(column.field for column in ANSWER_COLUMNS)
 def read_answers(number: int) -> Iterator[Sequence[Row]]:
     """Yield a round's answers in batches of rows of ANSWER_COLUMNS.
 
-    They are sorted by the node's name and the question's position. Raises RequestError if there is
-    no such round, or if its questions are not public.
+    The answers are sorted by the node's name and the question's position. Raises RequestError if
+    there is no such round, or if its questions are not public.
     """
     answers = Answer.objects.filter(question__round=find_revealed(number))
     nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
@@ -92,10 +92,10 @@ def find_revealed(number: int) -> Round:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield a row of ASKED_COLUMNS, in batches, for each round of the season before this one.
+    """Yield a row of ASKED_COLUMNS for each round of the season before `number`, in batches.
 
-    Void rounds are included. Raises RequestError if there is no round with this number, or if its
-    questions are not public.
+    Void rounds are included. Raises RequestError if there is no round `number`, or if its questions
+    are not public.
     """
     return read_batches(numbers_before(find_revealed(number)), _select_asked)
 

@@ -1,8 +1,9 @@
 """Reads long tables in batches of keys, so that neither the server nor Postgres holds all rows.
 
 Each batch is a separate query: a visitor with a slow connection keeps no transaction, cursor or
-database connection open. Batches are read and encoded in a thread, so that they do not block the
-event loop. Under ASGI, Django reads a synchronous iterator to its end before it sends a byte.
+database connection open. `stream` reads and encodes batches in a thread, so that they do not block
+the event loop. `stream` is asynchronous because under ASGI Django reads a synchronous iterator to
+its end before it sends a byte.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

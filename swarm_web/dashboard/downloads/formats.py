@@ -38,8 +38,8 @@ class ColumnKind(TextChoices):
 class Column:
     """One column: its name in the file, its type and its meaning.
 
-    `lookup` is the Django lookup that reads the column's values, such as `node__name`. If it is
-    empty, they come from the model field `name`.
+    `lookup` is the Django lookup that reads the column's values, such as `node__name`. If `lookup`
+    is empty, the model field with the column's name has the values.
     """
 
     name: str
@@ -128,7 +128,8 @@ class DownloadFormat:
 def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
     """Yield a header, then each piece of rows, as CSV (RFC 4180).
 
-    Text that begins like a formula gets an apostrophe in front: spreadsheets would evaluate it.
+    Text that begins like a formula gets an apostrophe in front, because spreadsheets would evaluate
+    the formula.
     """
     yield _write_lines([[column.name for column in columns]])
     for rows in pieces:
@@ -139,7 +140,7 @@ def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
 
 
 def write_jsonl(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
-    """Yield each piece of rows as lines, a JSON object per row, with the columns' names as keys."""
+    """Yield each piece of rows as lines: each row as a JSON object whose keys are column names."""
     names = [column.name for column in columns]
     encoder = msgspec.json.Encoder()
     for rows in pieces:

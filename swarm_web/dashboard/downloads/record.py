@@ -1,4 +1,7 @@
-"""Downloads of the public record: the chain, and a round's results. Lines are sent as hashed."""
+"""Downloads of the public record: the chain, and a round's results.
+
+Lines are sent exactly as the site hashed them.
+"""
 
 from collections.abc import Iterator
 
@@ -43,7 +46,7 @@ def _read_chain() -> Iterator[bytes]:
 def download_results(_request: HttpRequest, number: int) -> HttpResponse:
     """Send the results of a closed round: a header line, then a line for each node's score.
 
-    Raises Http404 for other rounds.
+    Raises Http404 if no closed round has this number.
     """
     judge_round = get_object_or_404(Round.objects.select_related("season"), number=number)
     if judge_round.phase != Round.Phase.CLOSED:

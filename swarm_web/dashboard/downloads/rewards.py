@@ -117,9 +117,9 @@ class Rewards:
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:
-    """Return the scores of closed rounds that a query string selects by FILTERS, by default all.
+    """Return the scores of closed rounds that a query string selects; an empty one selects all.
 
-    Raises RequestError for an unknown filter or an invalid number.
+    Raises RequestError for a parameter that is not in FILTERS, or an invalid number.
     """
     for name in query:
         if name not in FILTERS:
@@ -144,8 +144,8 @@ def _read_lookups(
 ) -> dict[str, object]:
     """Return a Django lookup with its value for each of `filters` that the query string has.
 
-    `filters` maps a parameter to its lookup and a parser of its value. Raises RequestError for an
-    invalid number.
+    `filters` maps a parameter to its lookup and to a function that parses the parameter's value.
+    Raises RequestError for an invalid number.
     """
     lookups: dict[str, object] = {}
     for name, (lookup, read) in filters.items():

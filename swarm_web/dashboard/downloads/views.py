@@ -16,7 +16,7 @@ from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewar
 
 
 def _version(_request: HttpRequest, **_path: object) -> str:
-    """Return an ETag that changes when a round closes or the operator makes a ruling."""
+    """Return an ETag that changes when a round closes or the operator adds a `Ruling`."""
     closed = Round.objects.aggregate(at=Max("closed_at"))["at"]
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"]
     return f'"{closed.timestamp() if closed else 0:.6f}-{ruling or 0}"'
@@ -58,10 +58,10 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 @answer_refusals
 @condition(etag_func=_version)
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
-    """Stream digests of the questions that the season asked in the rounds before this one.
+    """Stream digests of the questions that the season asked before round `number`.
 
     The file has a row for each earlier round (`answers.read_asked`). The request is refused until
-    this round has closed.
+    round `number` has closed.
     """
     rows = answers.read_asked(number)
     return _send(answers.ASKED_COLUMNS, rows, f"round-{number}-asked.jsonl")
@@ -76,7 +76,7 @@ def download_rollouts(_request: HttpRequest) -> HttpResponseBase:
 def _send(
     columns: Sequence[Column], pieces: Iterator[Sequence[Row]], filename: str
 ) -> HttpResponseBase:
-    """Stream the rows as a file, in the format that its name ends with."""
+    """Stream the rows as a file, in the format that `filename` ends with."""
     chosen = FORMATS[filename.rpartition(".")[2]]
     return StreamingHttpResponse(
         stream(chosen.write(columns, pieces)),

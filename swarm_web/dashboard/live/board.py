@@ -4,9 +4,10 @@ A message on `bus.VIEWERS` reports a change. Which nodes are connected, and the 
 change without a message. So watched views are also read after `IDLE_S` seconds without a message.
 After each reading of the watched views there is a pause of `PAUSE_S` seconds.
 
-Anybody can request uncommon views: filtered ones and later pages. They are read one at a time, and
-each reading is followed by a pause of the same length. All views are read in one thread: uncommon
-views take at most half of its time, and a common view waits for at most one of them.
+Anybody can request uncommon views: filtered and later pages of the leaderboard. They are read one
+at a time, and each reading is followed by a pause of the same length. All views are read in one
+thread: uncommon views take at most half of its time, and a common view waits for at most one of
+them.
 """
 
 import asyncio
@@ -60,7 +61,7 @@ class ViewShares:
         """Count a view for an address while the block runs; do nothing if the view is common.
 
         Raises TooManyViewsError if the address already watches MAX_UNCOMMON_VIEWS_EACH uncommon
-        views, and this is another one.
+        views, and `key` is not one of them.
         """
         if not key.is_uncommon:
             yield
@@ -91,7 +92,8 @@ class LiveBoard:
 
     A stream is kept when its last watcher has left, so that a browser whose connection was cut can
     still get the deltas that it missed. At most MAX_UNCOMMON_VIEWS streams are of uncommon views
-    (`ViewKey.is_uncommon`). To make room for a new one, the oldest one without watchers is removed.
+    (`ViewKey.is_uncommon`). At this limit, a new uncommon stream replaces the oldest uncommon one
+    without watchers.
     """
 
     def __init__(self) -> None:
@@ -127,7 +129,7 @@ class LiveBoard:
         """Return the view's stream, up to date, and keep it up to date until `leave`.
 
         Raises TooManyViewsError if the view is uncommon and the board has no room for it, and
-        UnreadableViewError if it cannot be read or that takes longer than STALE_S seconds.
+        UnreadableViewError if the view cannot be read within STALE_S seconds.
         """
         stream = self._streams.get(key)
         if stream is None or not stream.watchers or stream.age() > STALE_S:
@@ -187,8 +189,8 @@ class LiveBoard:
     def _make_room(self, key: ViewKey) -> None:
         """Make room for the view `key`, if it is uncommon and there are MAX_UNCOMMON_VIEWS already.
 
-        Removes the oldest uncommon stream without watchers. Raises TooManyViewsError if there is
-        none.
+        Removes the oldest uncommon stream without watchers. Raises TooManyViewsError if every
+        uncommon view is watched or being read.
         """
         uncommon = [other for other in {**self._streams, **self._readings} if other.is_uncommon]
         if not key.is_uncommon or len(uncommon) < MAX_UNCOMMON_VIEWS:
@@ -202,7 +204,8 @@ class LiveBoard:
     async def _read_in_turn(self, key: ViewKey) -> LiveView:
         """Read a view; wait for a turn if it is uncommon.
 
-        Uncommon views are read one at a time, and a pause as long as the reading follows each.
+        Uncommon views are read one at a time, with a pause after each reading that is as long as
+        the reading.
         """
         read: Callable[[ViewKey], Awaitable[LiveView]] = database_sync_to_async(read_view)
         if not key.is_uncommon:
@@ -241,7 +244,7 @@ class LiveBoard:
             await asyncio.sleep(PAUSE_S)
 
     async def _refresh(self, key: ViewKey, stream: ViewStream) -> None:
-        """Read a view again; log errors, which must not stop other views or the next reading."""
+        """Read a view again; log errors, which must not stop the loop that reads the views."""
         try:
             stream.advance(await self._read_in_turn(key))
         except Exception:

@@ -1,10 +1,10 @@
 """The browser's socket at /ws/live/: a snapshot, then sequence-numbered deltas.
 
-The query string selects the view: `view=board` (the default) with the leaderboard's own parameters,
-`view=home` or `view=pill`, and `lang`. A browser that reconnects adds `resume=<epoch>:<seq>` of its
-last message, and receives the later messages if they are still kept, else a snapshot. With
-`packed=1` messages are gzipped JSON in binary frames. A socket stays open only while its view is up
-to date.
+The query string selects the view: `view=home`, `view=pill`, or `view=board` (the default), which
+accepts the parameters of the leaderboard's page. `lang` is the language. A browser that reconnects
+adds `resume=<epoch>:<seq>` with the values of the last message that it received. It then receives
+the later messages if they are still kept, otherwise a snapshot. With `packed=1` messages are
+gzipped JSON in binary frames. A socket stays open only while its view is up to date.
 
 It is a plain ASGI application, because it must cost little for each of thousands of browsers.
 """
@@ -39,8 +39,8 @@ CLOSE_UNREADABLE = 4503
 class OriginGate:
     """Accepts browsers whose page is on one of ALLOWED_HOSTS; refuses others with HTTP 403.
 
-    The header Origin (RFC 6454) says where the page comes from. If it is not a valid URL, the
-    browser is refused too; the validator of Channels would raise an error.
+    The header Origin (RFC 6454) says where the page comes from. A browser whose Origin is not a
+    valid URL is refused too; the validator of Channels alone would raise an error.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -68,7 +68,7 @@ def _is_address(origin: str) -> bool:
 
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Send a view's messages to a browser until it disconnects, or close with a CLOSE_ code."""
+    """Send a view's messages until the browser disconnects, or close with a CLOSE_ code."""
     asked: Any = scope
     params = dict(parse_qsl(asked["query_string"].decode("ascii", "replace")))
     network = network_of(asked.get("client"), asked["headers"])
@@ -102,7 +102,7 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 
 
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send a snapshot, or `resumed` to a browser that reconnects and continues; then every delta.
+    """Send a snapshot, or `resumed` if `ViewStream.resume` allows it; then send every delta.
 
     If there is no delta for STALE_S seconds, the view is no longer live, and the socket is closed
     with CLOSE_UNREADABLE. Slow browsers do not delay others.

@@ -25,7 +25,7 @@ _GZIP_LEVEL = 5
 
 @dataclass(frozen=True)
 class Packet:
-    """A message as JSON; `seq` is the number of the stream's latest delta when it was made."""
+    """A message as JSON; `seq` is the number of the latest delta when the message was made."""
 
     seq: int
     text: str
@@ -84,8 +84,8 @@ class ViewStream:
         """Return the `seq` in `after` if the browser can continue from there, otherwise None.
 
         `after` is `<epoch>:<seq>` of the last message that a reconnected browser received. The
-        browser cannot continue if this is not a message of this stream, or if a later delta is no
-        longer kept: it then needs a snapshot.
+        browser cannot continue, and needs a snapshot, if that message is not of this stream or if a
+        later delta is no longer kept.
         """
         epoch, _, seq = after.partition(":")
         if epoch != self.epoch:
@@ -95,7 +95,7 @@ class ViewStream:
         return next((kept for kept in range(first - 1, self.seq + 1) if str(kept) == seq), None)
 
     async def wait_after(self, seq: int) -> Packet:
-        """Wait for the delta after `seq`; return it, or a snapshot if it is no longer kept."""
+        """Return the delta after `seq` when there is one, or a snapshot if it is no longer kept."""
         while self.seq <= seq:
             await self._news.wait()
         if not self._ring or self._ring[0].seq > seq + 1:

@@ -53,7 +53,7 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether the view is one of very many: a filtered or a later page of the leaderboard."""
+        """Whether the view is a filtered or later page of the leaderboard; there are very many."""
         return self.query != BoardQuery(window=self.query.window)
 
 
@@ -62,8 +62,8 @@ class LiveView:
     """The content of a view, as HTML.
 
     `rows` are table rows by node, `order` the nodes in the order of the rows, and `regions` other
-    parts of the page by element id. `state` identifies the state of the site
-    (`reports.home.read_state`). `as_of` is the time immediately before the data was read.
+    parts of the page by element id. `state` is the state token (`reports.home.read_state`). `as_of`
+    is the time immediately before the data was read.
     """
 
     as_of: datetime
@@ -99,7 +99,7 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
 def read_view(key: ViewKey) -> LiveView:
     """Read and render a view.
 
-    Also reads the site's state again, for all pages that this process makes (`edge.brief_cache`).
+    Also renews the state token for all pages that this process makes (`edge.brief_cache`).
     """
     now = timezone.now()
     with translation.override(key.language):

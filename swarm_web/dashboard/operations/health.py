@@ -34,7 +34,7 @@ _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
 
 @dataclass(frozen=True)
 class Probe:
-    """Whether a part answered, and after how many milliseconds (0 if it did not)."""
+    """Whether Redis or the database answered, and after how many ms (0 if it did not answer)."""
 
     ok: bool
     ms: float
@@ -42,10 +42,10 @@ class Probe:
 
 @dataclass(frozen=True)
 class SiteVitals:
-    """The state of the site's parts, on which all checks are based.
+    """The state of the database, of Redis, and of the parts of the site that send heartbeats.
 
-    `ages` are the seconds since each part's last heartbeat; None if the part never sent one, or
-    while Redis is unavailable.
+    `ages` has the seconds since the last heartbeat of each SitePart; None if the part never sent
+    one, or while Redis is unavailable.
     """
 
     database: Probe
@@ -175,6 +175,6 @@ def _read_queues() -> dict[str, object]:
 
 
 def _read_pool() -> int:
-    """Return the number of rollouts in the running season's pool; 0 without a season."""
+    """Return the number of rollouts in the running season's pool; 0 if no season is running."""
     season = running_season()
     return pool_size(season.pk) if season else 0

@@ -18,7 +18,7 @@ from swarm_web.notifications.selectors import count_channels_off, count_deliveri
 
 
 class SiteCollector(Collector):
-    """A reader of metrics from the database and Redis; they are the same in every process."""
+    """Reads all metrics from the database and Redis, so every process returns the same values."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now

@@ -121,9 +121,9 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
     """List a project's wheels with their hashes.
 
-    If the site has none, redirect to the index that a setting names for it (PACKAGE_FALLBACK_URL,
-    or PACKAGE_TORCH_CPU_URL for torch with `build` `cpu`). Answer 404 if this setting is empty, the
-    name is invalid, or the project is `swarm-node`, which only this site may offer.
+    If the site has none, redirect to the index at the URL in PACKAGE_FALLBACK_URL, or in
+    PACKAGE_TORCH_CPU_URL for torch if `build` is `cpu`. Answer 404 instead if this setting is
+    empty, the name is invalid, or the project is `swarm-node`, which only this site may offer.
     """
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
@@ -146,8 +146,8 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658).
 
-    Without it, uv requests a part of the wheel. If such a request fails once, uv downloads every
-    wheel without metadata twice, including those to which this index redirects.
+    Without this file, uv requests a part of the wheel instead. If such a request fails once, uv
+    downloads twice every wheel whose index has no such file for it, also wheels of other indexes.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""
@@ -192,7 +192,7 @@ def _read(path: Path) -> Iterator[bytes]:
 
 
 def _refer(name: str, build: IndexBuild) -> HttpResponse:
-    """Redirect to the other index that may have a project, or answer 404 and say why not."""
+    """Redirect to the other index that may have a project, or answer 404 with the reason."""
     if name in _OWN:
         return _say_missing(
             f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."
@@ -212,10 +212,10 @@ def _say_missing(reason: str) -> HttpResponse:
 
 
 def _for_programs(response: Response) -> Response:
-    """Return a response with headers against search engines and against caching.
+    """Add headers for search engines and caches to a response, and return the response.
 
-    Search engines must not list it. Programs must revalidate a cached copy before each use, because
-    a wheel may be rebuilt under the same name.
+    Search engines must not list the response. Programs must revalidate a cached copy before each
+    use, because a wheel may be rebuilt under the same name.
     """
     patch_cache_control(response, no_cache=True)
     response["X-Robots-Tag"] = "noindex"

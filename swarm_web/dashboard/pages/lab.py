@@ -67,7 +67,7 @@ def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def lab_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return the figure that `?chart=` names, by default `cumulative`, of a report as JSON."""
+    """Return a report's figure as JSON; `?chart=` names the figure, by default `cumulative`."""
     report = read_report(load_published(name))
     chart = request.GET.get("chart", "cumulative")
     return JsonResponse(draw_chart(report, chart, arm=request.GET.get("arm")).figure)

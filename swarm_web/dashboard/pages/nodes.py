@@ -43,7 +43,7 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def node_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return the figure that `?chart=` names, by default `score`, of a node as JSON."""
+    """Return a node's figure as JSON; `?chart=` names the figure, by default `score`."""
     found = load_node(name)
     span = read_span(request.GET.get("rounds"))
     chart = request.GET.get("chart", "score")

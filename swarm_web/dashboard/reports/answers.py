@@ -103,7 +103,7 @@ class AnswerMark:
 
     @property
     def words(self) -> str:
-        """The verdict in words; for a wrong answer, the verifier's reason."""
+        """The verdict in words, or that the answer is missing or not graded."""
         if self.outcome is AnswerOutcome.NONE:
             return _("no answer received")
         if self.outcome is AnswerOutcome.UNGRADED:
@@ -146,9 +146,10 @@ class Sheet:
 
     `first` is the position of the page's first node in the whole list, counted from 1. `after`
     names the node after which the next page begins; empty on the last page. `quotes` has a list for
-    each question, of pairs: one of the first QUOTED_NODES rows, and the answer of its node (None
-    without one). The `text` of these answers is not loaded. Their attribute `opening` has its first
-    QUOTED_CHARS characters, and one more if the text is longer.
+    each question. The list pairs each of the first QUOTED_NODES rows with the answer of the row's
+    node, or with None if there is no answer. The `text` of a quoted answer is not loaded. Its first
+    QUOTED_CHARS characters, and one more if the text is longer, are in the answer's attribute
+    `opening`.
     """
 
     rows: list[SheetRow]
@@ -196,9 +197,9 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
 def describe_replay(sheet: Sheet) -> dict[str, object]:
     """Return a sheet's replay: when each answer arrived, for the page's slider.
 
-    The keys are `seconds` (the length of the replay), `nodes` (the node's name for each row), and
-    `answers`, a list with `[row, question, seconds]` for each answer: the indices of its row and
-    question, and the seconds from the round's opening to its arrival.
+    The key `seconds` has the length of the replay, and `nodes` the name of each row's node.
+    `answers` is a list with `[row, question, seconds]` for each answer: the indices of the answer's
+    row and question, and the seconds from the round's opening to the answer's arrival.
     """
     return {
         "seconds": sheet.seconds,
@@ -274,7 +275,7 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 class AnswerFilters:
     """Which answers to list.
 
-    `outcome` is `right`, `wrong` or `unscored`, and `node` is a part of the node's name. An empty
+    `outcome` is `right`, `wrong` or `unscored`, and `node` a part of the node's name. An empty
     `outcome` or `node` excludes nothing. The page begins after the node named `after`, or with the
     first answer if `after` is empty.
     """

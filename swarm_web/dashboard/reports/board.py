@@ -98,9 +98,9 @@ class BoardLine(WithLift):
 def make_lines(
     board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
 ) -> list[BoardLine]:
-    """Return a page's lines, best first; an untrained model follows the best node of this model.
+    """Return a page's lines, best first; an untrained node follows the best node of its model.
 
-    If the page lists no node of its model, the untrained model comes last. `recent` maps a node's
+    Untrained nodes of models without a trained node on the page come last. `recent` maps a node's
     name to its scores in the season's last rounds, oldest first.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
@@ -134,8 +134,8 @@ def choose_scale_end(
     """Return the end of the scale on which a page draws its scores.
 
     It is the smallest of _SCALE_ENDS that covers the intervals of all `rows` and all `recent`
-    scores, or 1 if there are none. Early in a season all scores can be below .05; a scale up to 1
-    would then show no differences.
+    scores, or 1 if there are neither rows nor scores. Early in a season all scores can be below
+    .05; a scale up to 1 would then show no differences.
     """
     highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
     return next((end for end in _SCALE_ENDS if end >= highest), 1.0)
@@ -176,7 +176,7 @@ class BoardQuery:
     find: str = ""
 
     def encode(self) -> str:
-        """Return the query string with which the page's socket requests the same rows."""
+        """Return the query string with which the page's live socket requests the page's rows."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
         parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})
@@ -299,7 +299,7 @@ def read_lines(board: Leaderboard) -> list[BoardLine]:
 def common_models(board: Leaderboard) -> list[str]:
     """Return the models with the most nodes in the board's window, most nodes first.
 
-    At most COMMON_MODELS. The result is cached (`keep_briefly`).
+    Returns at most COMMON_MODELS models. The result is cached (`keep_briefly`).
     """
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
@@ -332,9 +332,10 @@ def read_chart(board: Leaderboard) -> Chart:
 class NodeSearchResult:
     """The result of a search for a node by name.
 
-    `after` is the parameter of the leaderboard's page that lists the node. If no page lists it,
-    `after` is None and `problem` says why; otherwise `problem` is empty. `exists` is whether there
-    is a node called `name`; if so, a link to the node's own page can be shown.
+    `after` is the value of the query parameter `after` for the leaderboard's page with the node. If
+    no page lists the node, `after` is None and `problem` says why; otherwise `problem` is empty.
+    `exists` is whether there is a node called `name`; if so, a link to the node's own page can be
+    shown.
     """
 
     name: str
@@ -372,7 +373,7 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
 
 
 def _explain_absence(standing: Standing) -> str:
-    """Return in words why no page of the query lists a node that has a standing."""
+    """Return in words why the filtered leaderboard does not list the node of `standing`."""
     if standing.remark == Standing.Remark.QUARANTINED:
         return _("The operator quarantined it: it is judged but not listed.")
     if standing.remark == Standing.Remark.BASE:

@@ -73,13 +73,13 @@ class ArmAssignment:
     def is_random(self) -> bool:
         """Whether every node got its arm by a coin flip; False if there are no nodes.
 
-        Only then can a difference between the arms be attributed to the arms.
+        Only a random assignment lets a difference between the arms be attributed to the arms.
         """
         return 0 < self.nodes == self.coin
 
     @property
     def words(self) -> str:
-        """How the arms were assigned, in words, with a warning if this cannot show causation."""
+        """How arms were assigned, in words, with a warning about causation if owners chose any."""
         if not self.nodes:
             return _("No node has an arm yet.")
         if self.coin == 0:
@@ -98,10 +98,11 @@ class ArmAssignment:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """One model's claim, with texts; a text is empty if there is nothing to say.
+    """One model's claim in a season, with texts that explain the claim.
 
-    `words` explains the verdict, `missing` what is missing for a test, and `power` how many nodes a
-    test needs and which difference the current nodes can detect.
+    `words` says what the claim shows. `missing` says what the model still needs for a test; it is
+    empty if the model was tested. `power` says how many nodes a test needs and which difference the
+    current nodes can detect; it is empty if these are unknown.
     """
 
     claim: ArmsClaim
@@ -115,9 +116,10 @@ class ClaimReport:
 class CompareReport:
     """The page that compares the arms: in the shown season, and over several seasons (`seasons`).
 
-    `claims` are the shown season's claims at its last look (an evaluation after a certain number of
-    rounds), one for each model. `season` is None before the first season. `method` describes in
-    words the test of `claims`, and `seasons_method` the test of `seasons`.
+    `claims` are the shown season's claims, one for each model, at the season's last look (a test
+    after a planned number of rounds). Before the first look, claims are not tested. `season` is
+    None before the first season. `method` describes in words the test of `claims`, and
+    `seasons_method` the test of `seasons`.
     """
 
     season: Season | None
@@ -167,7 +169,7 @@ class CompareReport:
 
     @property
     def progress(self) -> str:
-        """When the claims were last tested and when they will be tested next, if at all, in words.
+        """After how many rounds the claims were last tested, and will be tested next, in words.
 
         Empty without claims.
         """
@@ -281,7 +283,7 @@ def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
 
 
 def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
-    """Return in words how many nodes a test needs, and what the current nodes can detect.
+    """Return in words how many nodes a test needs, and which difference the current nodes detect.
 
     The test covers `trial_rounds` rounds. Empty if the variation between nodes (`claim.spread`) is
     unknown.
@@ -379,7 +381,7 @@ class SeasonsReport:
 def read_seasons() -> list[SeasonsReport]:
     """Return each model's claim over its ended seasons, in one query.
 
-    Only seasons that assigned arms by coin flip and in which the model was tested are included.
+    Includes only seasons that assigned arms by coin flip and in which the model was tested.
     """
     claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
     return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]

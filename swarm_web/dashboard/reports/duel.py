@@ -26,8 +26,8 @@ class Duel:
     """The comparison of a model's arms in one season, in detail.
 
     `drawing` shows the arms' scores over the season's last rounds, and `gaps` has the difference
-    between the arms in each dataset. `mixes` groups the nodes by their share of external rollouts
-    and says how well each group scores, relative to the model's mean.
+    between the arms in each dataset. `mixes` are groups of nodes with similar shares of external
+    rollouts, each with the group's score relative to the model's mean.
     """
 
     model: str
@@ -47,7 +47,7 @@ class Duel:
 
 
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
-    """Return the requested model; if none is requested, the first, or None if there are no models.
+    """Return the requested model, by default the first model, or None if there are no models.
 
     Raises RequestError if the requested model is not in `models`.
     """
