@@ -54,9 +54,10 @@ site_state = SiteState()
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return the cached value of a key; if there is none, call `make` and cache its result.
 
-    A value is kept for PAGE_CACHE_SECONDS, or until this process reads a new state of the site. The
-    key may be any text. Use this only for pages and the API, whose data may be that old. Never use
-    it for what the live socket sends: no later message would correct an old value.
+    A value is kept for at most PAGE_CACHE_SECONDS, and only until this process reads a new state of
+    the site. The key may be any text. Use this function only for pages and the API, whose data may
+    be PAGE_CACHE_SECONDS old. Never use it for what the live socket sends: no later message would
+    correct an old value.
     """
     digest = hashlib.sha256(f"{site_state.token}:{key}".encode()).hexdigest()
     return cast(

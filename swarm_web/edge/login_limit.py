@@ -37,8 +37,8 @@ Login = Callable[[HttpRequest], HttpResponseBase]
 def limit_logins(login: Login) -> Login:
     """Wrap a login view: refuse a POST that exceeds MAX_PER_ADDRESS or MAX_PER_NAME.
 
-    The view is not called for a refused POST. If it redirects (302), the password was right and the
-    attempt is not counted.
+    The view is not called for a refused POST. If the view redirects (302), the password was right
+    and the attempt is not counted.
     """
 
     @wraps(login)
@@ -99,7 +99,7 @@ def _uncount(*keys: str) -> None:
     """Subtract one attempt from each count; earlier attempts still count.
 
     If a count were reset instead, an attacker could log in to their own account to get more
-    guesses for another one.
+    guesses at the password of another account.
     """
     try:
         with sync_redis().pipeline() as pipeline:

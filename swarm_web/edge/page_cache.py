@@ -2,11 +2,11 @@
 
 This is ASGI middleware around Django, so a cached page needs neither a thread nor a query. It
 caches complete responses to GET with status 200 that set no cookie (`may_be_kept`), by host, path,
-query, language and the other values of `read_key`. A request with any cookie except the language's
-bypasses the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS; until
-that is done visitors get the old one, up to an age of 2 * PAGE_CACHE_SECONDS. Once this process
-has read a new state of the site (`edge.brief_cache`), it serves no page of an older state. Cached
-pages are compressed and have an ETag.
+query, language and the other values of `read_key`. A request with a cookie other than the language
+cookie bypasses the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS;
+until the new page is ready, visitors get the old page, up to an age of 2 * PAGE_CACHE_SECONDS. Once
+this process has read a new state of the site (`edge.brief_cache`), it serves no page of an older
+state. Cached pages are compressed and have an ETag.
 """
 
 import asyncio
@@ -189,9 +189,10 @@ class PageCache:
         return page
 
     def _keep(self, key: Key, page: Page) -> None:
-        """Store a page unless it has expired; then remove expired pages.
+        """Store a page unless it has expired.
 
-        If more than _MOST_PAGES remain, remove the oldest of them.
+        Then remove pages, the oldest first, until at most _MOST_PAGES remain and the oldest of the
+        remaining pages has not expired.
         """
         self._pages.pop(key, None)
         if self._age(page) >= 2 * self._seconds:
@@ -207,8 +208,8 @@ class PageCache:
 class _Recorder:
     """Records a response that may be cached; forwards any other to `send` as it arrives.
 
-    When the response begins (the view has then returned), `on_start` is called with `is_kept`:
-    whether the response is recorded.
+    `on_start` is called when the response begins, which is after the view has returned. Its
+    argument `is_kept` is whether the response is recorded.
     """
 
     def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:
@@ -275,8 +276,8 @@ def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
 def may_be_kept(start: Message) -> bool:
     """Return whether a response may be cached, from its ASGI start message.
 
-    By its status and headers it must be complete HTML, JSON, PNG or SVG of a declared length below
-    _LARGEST, and the same for all visitors with the same key (`read_key`).
+    Its status and headers must show that it is complete HTML, JSON, PNG or SVG of a declared length
+    below _LARGEST, and the same for all visitors with the same key (`read_key`).
     """
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}

@@ -1,9 +1,10 @@
-"""Limits on handshakes: none is accepted during a shutdown or maintenance, or if too many wait.
+"""Limits on nodes' websocket handshakes, checked without the database.
 
-The decision needs no database. A token that was accepted recently is *known* to this process. For
-each known token, the number of handshakes is limited. Handshakes with other tokens, or without one,
-are refused if their network sent too many wrong or missing tokens. So wrong tokens do not block a
-known node in the same network.
+All handshakes are refused during a shutdown or maintenance, and while GATEWAY_WAITING or more
+handshakes and first messages of nodes wait for the database. A token that was accepted recently is
+*known* to this process. For each known token, the number of handshakes is limited. Handshakes with
+unknown tokens, or without a token, are refused if their network sent too many wrong or missing
+tokens. So wrong tokens do not block a known node in the same network.
 """
 
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Admission:
             raise RefusedError(ErrorCode.RATE_LIMITED, message, retry_after=wait_s)
 
     def make_busy_error(self) -> RefusedError:
-        """Return the refusal of a handshake while a store is unavailable."""
+        """Return the error that refuses a handshake while the database or Redis is unavailable."""
         message = "the coordinator's database does not answer"
         return RefusedError(
             ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(monotonic())
@@ -99,7 +100,7 @@ class Admission:
     def suspend(self, token: str) -> float:
         """Refuse handshakes with this token for a while, and return for how many seconds.
 
-        It is a random time between FLOOD_WAIT_S and 2 * FLOOD_WAIT_S.
+        The time is random, between FLOOD_WAIT_S and 2 * FLOOD_WAIT_S.
         """
         now = monotonic()
         wait_s = jitter(FLOOD_WAIT_S, self._random)

@@ -1,4 +1,4 @@
-"""The current state of the swarm, for the pill in the header of every page and the home page."""
+"""The current state of the swarm, for the home page and the pill in the header of each page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class Moves:
 
     `mover` is None if no change is significant. `compared` is the number of nodes that were scored
     in both rounds, without untrained and quarantined ones. `rounds` are the numbers of the rounds,
-    the earlier one first; None before there are two.
+    the earlier one first; None before the season has two closed rounds.
     """
 
     mover: ScoreChange | None
@@ -166,10 +166,11 @@ def read_moves(season: Season) -> Moves:
 
 @lru_cache(maxsize=8)
 def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
-    """Return the `mover` and the number of `compared` nodes (`Moves`) of two closed rounds.
+    """Return the fields `mover` and `compared` of `Moves` for two closed rounds.
 
     `before` and `after` are the rounds' ids. Untrained and quarantined nodes are left out. Scores
-    of closed rounds change only with a ruling, so the last ruling's id is part of the cache key.
+    of closed rounds change only with a ruling, so `_ruling`, the last ruling's id, is part of the
+    cache key.
     """
     scored = Score.objects.filter(status=Score.Status.SCORED, node__quarantined=False)
     scored = scored.exclude(arm=Node.Arm.BASE)
@@ -205,9 +206,10 @@ class FeedLine:
 class Home:
     """What the home page shows.
 
-    `board` has the first LEADERS rows of the season. `connected` is the number of connected nodes.
-    `judged` is the number of questions that count in the window `24h`, answered or not, summed over
-    nodes. `pace` is the rate of rollouts, None while it is unknown. `feed` has the newest rollouts.
+    `board` has the first LEADERS rows of the season's leaderboard. `connected` is the number of
+    connected nodes. `judged` is the number of questions that count in the window `24h`, answered or
+    not, summed over nodes. `pace` is how many rollouts per minute are delivered and used, None
+    while that is unknown. `feed` has the newest rollouts.
     """
 
     board: Leaderboard
@@ -271,8 +273,8 @@ def read_state() -> str:
 
     Pages have parts that live messages do not contain. The token therefore changes with the last
     round in the standings and the operator's last ruling (for charts), with the season, its current
-    round and phase (for other pages), and with the announcement (for the home page). It is the same
-    in all processes and languages.
+    round and phase (for other pages), and with the announcement (for the home page). The token is
+    the same in all processes and languages.
     """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     announcement = current_announcement(now=timezone.now())

@@ -79,7 +79,7 @@ def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
 
 
 def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
-    """Return the shell commands to update what `write_install_lines` installed, in the same form.
+    """Return the shell commands that update the client, by build of PyTorch and by tool.
 
     The client prints the same commands when it is too old (`node_client.storage.installation`).
     """

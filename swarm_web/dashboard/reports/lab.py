@@ -1,4 +1,4 @@
-"""The lab's answers for pages: whether sharing helps, each question's findings, and each report."""
+"""What pages show of the lab: whether sharing helps, each question's findings, and each report."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -88,9 +88,9 @@ class Grid:
 class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
-    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is True
-    only for the question `recipe`, and only if it has findings, all of them are confirmatory and as
-    expected, and no comparison is pending.
+    `pending` is the number of announced comparisons that are not measured yet. `confirmed` is
+    whether a better recipe is confirmed. It can be True only for the question `recipe`: if this
+    question has findings, all are confirmatory and as expected, and no comparison is pending.
     """
 
     key: str
@@ -130,9 +130,10 @@ class LabQuestion:
 class LabAnswer:
     """The lab's answer to "Does sharing help?": the verdict, and the finding that it follows from.
 
-    The verdict of a confirmatory finding is `helps` or `hurts` if it is significant, else
-    `unclear`; an exploratory finding has `explored`. If nothing was measured, the verdict is
-    `unmeasured` and `found` None. `ours` is whether the summary is shipped with the site.
+    The verdict is `helps` or `hurts` if the finding is confirmatory and significant, `unclear` if
+    it is confirmatory but not significant, and `explored` if it is exploratory. If nothing was
+    measured, the verdict is `unmeasured` and `found` is None. `ours` is whether the lab's summary
+    is shipped with the site.
     """
 
     verdict: LabVerdict

@@ -41,7 +41,8 @@ def write_gain(ratio: float | None) -> str:
 def write_amount(value: float | None) -> str:
     """Write a number with at most three significant digits, such as `.25`; None is a dash.
 
-    Numbers from 999.5 on are rounded to whole ones, with digits in groups of three: `1 234`.
+    If the absolute value is at least 999.5, the number is instead rounded to a whole number, with
+    digits in groups of three: `1 234`.
     """
     if value is None:
         return NONE
@@ -68,12 +69,15 @@ def write_bytes(count: float) -> str:
 
 
 def write_change(found: LabComparison) -> str:
-    """Write an arm's gain, or its difference if there is no gain (the other arm's outcome is 0)."""
+    """Write an arm's gain; if the other arm's outcome is 0, write the difference instead."""
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 
 def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
-    """Return the interval of the change that `write_change` writes, as texts; None without one."""
+    """Return the ends of the interval of the change that `write_change` writes, as texts.
+
+    Returns None if there is no interval.
+    """
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)
     return _write_ends(found.gain_low, found.gain_high, write_gain)
@@ -208,7 +212,7 @@ def draw_difference(report: PublishedReport, onset: LabOnset) -> TabledChart:
 
 
 def chart_mechanism(report: PublishedReport) -> TabledChart:
-    """Draw each arm's gain against the informative rollouts in its training sets."""
+    """Draw each arm's gain against the number of informative rollouts in its training sets."""
     rows: list[list[Value]] = []
     for arm in report.arms:
         found = report.gains.get(arm.name)
@@ -246,7 +250,10 @@ def chart_cost(report: PublishedReport) -> TabledChart:
 
 
 def draw_curve(report: PublishedReport, key: str) -> TabledChart | None:
-    """Return the chart of a kind of curve in CURVES for the arms that have it; None if none has."""
+    """Return the chart of the curve named `key`, with a line for each arm that has this curve.
+
+    `key` is a key of CURVES. Returns None if no arm has the curve.
+    """
     measured = {arm.name: getattr(arm.curves, key) for arm in report.arms}
     curves: dict[str, LabCurve] = {name: curve for name, curve in measured.items() if curve}
     if not curves:

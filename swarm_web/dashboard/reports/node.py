@@ -177,12 +177,12 @@ class NodeReport(WithLift):
 
     @property
     def dropped(self) -> list[tuple[str, int]]:
-        """(reason, number) of the external rollouts that the node dropped, as it reports them."""
+        """The node's own counts of external rollouts that it dropped, as (reason, number)."""
         return sorted(self.contribution.external_dropped.items()) if self.contribution else []
 
     @property
     def season_name(self) -> str | None:
-        """The season's name; None before the first one."""
+        """The season's name; None before the first season."""
         return self.season.name if self.season else None
 
     @property
@@ -214,7 +214,7 @@ def load_node(name: str) -> Node:
 def read_owner(node: Node) -> str:
     """Return the name of a node's owner.
 
-    Empty without an owner, and if the owner's account is inactive or has no public profile.
+    Empty if the node has no owner, or if the owner's account is inactive or has no public profile.
     """
     return public_owner_of(node)
 

@@ -60,11 +60,12 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's scores in the last `span` of the season's rounds in which it was scored.
+    """Draw a node's scores in the season's last rounds in which it was scored.
 
-    Scores are pooled over rounds as in `charts.scores.draw_node`. `span` is one of SPANS. `base` is
-    the row of an untrained node of the same model, whose scores are drawn too, or None. Makes at
-    most two queries, plus one if the season's first round is not cached.
+    `span`, one of SPANS, is the number of rounds. Scores are pooled over rounds as in
+    `charts.scores.draw_node`. `base` is the row of an untrained node of the same model, whose
+    scores are drawn too, or None. Makes at most two queries, plus one if the season's first round
+    is not cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -167,7 +168,7 @@ def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return the nodes with which `node` lately exchanged rollouts in a season, in two queries."""
+    """Return the nodes that exchanged rollouts with `node` in the last 7 days, in two queries."""
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
@@ -206,9 +207,9 @@ def read_charts(
 ) -> dict[str, TabledChart]:
     """Read the charts `history`, `training` and `reflection` of a node's page.
 
-    `history` has the last `span` rounds (one of SPANS) that the node was scored in, and the scores
-    of `base`, the row of an untrained node of the same model, unless it is None. Makes at most
-    three queries, plus one if the season's first round is not cached.
+    `history` shows the last rounds in which the node was scored; `span`, one of SPANS, is their
+    number. If `base` is the row of an untrained node of the same model, that node's scores are
+    shown too. Makes at most three queries, plus one if the season's first round is not cached.
     """
     steps = read_steps(node, season)
     return {

@@ -168,9 +168,9 @@ def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
 def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
     """Return `verdict` with the node's progress in the current round added to its reason.
 
-    Without a seat, `verdict` is unchanged. If the node has not requested the questions, its state
-    is `waiting` instead of `good` once half of the answering time is over, and `bad` when the round
-    is no longer open.
+    Without a seat, `verdict` is returned unchanged. A node that has not requested the questions
+    gets another verdict instead: `bad` if the round is no longer open; `waiting` if half of the
+    answering time is over and `verdict` is not `bad`.
     """
     if seat is None:
         return verdict

@@ -195,8 +195,8 @@ def list_archived(
 def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
     """Return a rollout's card with at most `limit` completions; None shows all.
 
-    If the rollout has more, its first right and its first wrong completion come first, then the
-    others in order.
+    If the rollout has more than `limit`, the card begins with its first right and its first wrong
+    completion; the others follow in order.
     """
     shown = [
         ShownCompletion(
@@ -217,7 +217,10 @@ def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
 
 
 def encode_cursor(published_at: datetime, pk: int) -> str:
-    """Return the cursor of the page after a rollout: microseconds since 1970 (UTC), and the id."""
+    """Return the cursor of the page that begins after a rollout.
+
+    The cursor encodes `published_at`, in microseconds since 1970 (UTC), and the rollout's id `pk`.
+    """
     since_epoch = (published_at - _EPOCH) // timedelta(microseconds=1)
     return encode_numbers(since_epoch, pk)
 
@@ -247,9 +250,9 @@ def decode_cursor(text: str) -> RolloutKey | None:
 class FlowReport:
     """Who learned from whom in the hour that begins at `hour`.
 
-    Each of `links` says how many rollouts of one node another node trained on. There are at most
-    SHOWN_LINKS, the largest first, and `picture` draws them. `is_now` is whether the hour is still
-    running.
+    Each of `links` counts the rollouts of one node on which another node trained. There are at most
+    SHOWN_LINKS links, the largest first; `picture` shows them. `is_now` is whether the hour is
+    still running.
     """
 
     season: Season | None
@@ -270,12 +273,12 @@ class FlowReport:
 
     @property
     def later(self) -> str:
-        """The hour after `hour`, as `format_hour` writes it; empty if it has not begun."""
+        """The hour after `hour`, as `format_hour` writes it; empty if that hour has not begun."""
         return "" if self.is_now else format_hour(self.end)
 
 
 def format_hour(hour: datetime) -> str:
-    """Write an hour in UTC as the parameter `hour` has it: `2026-11-21T09`."""
+    """Write an hour, in UTC, in the form of the query parameter `hour`: `2026-11-21T09`."""
     return f"{hour.astimezone(UTC):{_HOUR_FORMAT}}"
 
 

@@ -102,8 +102,9 @@ class QuestionReport:
     """A revealed question, with the number of nodes that solved it.
 
     `seated` nodes were scored in the round. The question counts for `counted` of them, and `solved`
-    of these nodes solved it. `counted` is `seated`, or 0 if an answer to the question could not be
-    graded in time. A postponed answer that is not graded in time counts as wrong instead.
+    of these nodes solved it. If an answer to the question, other than a postponed one, could not be
+    graded in time, `counted` is 0; otherwise it equals `seated`. A postponed answer that is not
+    graded in time counts as wrong.
     """
 
     question: Question
@@ -211,7 +212,7 @@ class RoundReport:
 class RoundEdition:
     """The version of the API's response for a revealed round, as an HTTP `etag`.
 
-    `rows` is the number of the round's scores. The response contains them unless the round is void.
+    `rows` is the number of the round's scores. The response has no scores if the round is void.
     """
 
     etag: str
@@ -290,9 +291,9 @@ def scores_of(judge_round: Round) -> QuerySet[Score]:
 
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round in any phase, with nodes, best first and absent nodes last.
+    """Return the scores of a round in any phase, best first and absent nodes last.
 
-    The index `scores_best_first` has this order.
+    The query also reads the nodes. The index `scores_best_first` has this order.
     """
     return BEST_FIRST.sort(judge_round.scores.select_related("node"))
 

@@ -101,9 +101,10 @@ def list_started_seasons() -> Listing[Season]:
 
 
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
-    """Read a page of rounds, below number `before` if given, in a constant number of queries.
+    """Read a page of rounds in a constant number of queries.
 
-    `season` None means all seasons.
+    The page begins below round number `before`, or with the newest round if `before` is None. If
+    `season` is None, the page has the rounds of all seasons.
     """
     rounds = listed_rounds(season)
     after = None if before is None else (before,)
@@ -151,10 +152,10 @@ def _make_spread(judge_round: Round) -> RoundSpread | None:
 
 
 def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
-    """Return the parameter `before` of the next newer page, None if there is no newer page.
+    """Return the query parameter `before` of the next newer page; None if there is no such page.
 
     The result is 0 if the next newer page is the newest one. `after` is the key after which the
-    current page begins.
+    current page begins: its own parameter `before`, as a tuple.
     """
     newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
     return None if newer is None else next(iter(newer), 0)

@@ -116,7 +116,7 @@ class SeasonTasks:
 
     @property
     def season_name(self) -> str | None:
-        """The season's name; None before the first one."""
+        """The season's name; None before the first season."""
         return self.season.name if self.season else None
 
 
@@ -183,14 +183,17 @@ def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
 
 
 def _read_examples(summaries: Sequence[RoundSummary]) -> dict[str, str]:
-    """Return the newest question in these rounds for each dataset."""
+    """Return each dataset's newest question in the rounds of `summaries`."""
     asked = Question.objects.filter(round__in=[summary.pk for summary in summaries])
     newest = asked.order_by("dataset", "-round__number", "position").distinct("dataset")
     return dict(newest.values_list("dataset", "prompt"))
 
 
 def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[AskedQuestion]:
-    """Return the dataset's questions in these rounds that count for some node, newest first."""
+    """Return a dataset's questions in the rounds of `summaries`, newest first.
+
+    Questions that count for no node are left out.
+    """
     tallies = {summary.pk: summary.tallies for summary in summaries}
     asked = Question.objects.filter(round__in=tallies, dataset=dataset)
     found = []
@@ -220,7 +223,7 @@ def _read_informative(season: Season) -> dict[str, Rate]:
 
 
 def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
-    """Return the share of right answers in a dataset over all these rounds together, by arm.
+    """Return the share of right answers in a dataset, over all rounds of `summaries`, by arm.
 
     Arms without answers are left out.
     """
@@ -255,7 +258,7 @@ def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> list[list[P
 
 
 def _draw(lines: Sequence[Sequence[PooledShare]], rates: Sequence[PooledShare]) -> TabledChart:
-    """Return a chart with one of `lines` for each arm; `rates` are the same numbers as a table."""
+    """Return a chart with one of `lines` for each arm; `rates` are the rows of its table."""
     return TabledChart(
         draw=partial(draw_pass_rates, lines),
         columns=[

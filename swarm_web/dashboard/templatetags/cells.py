@@ -136,7 +136,7 @@ def lift_cell(lift: Lift | None) -> SafeString:
 
 @register.filter
 def part_cell(line: BoardLine) -> SafeString:
-    """Write a table cell: in which share of the leaderboard window's rounds a node was scored.
+    """Write a table cell: the share of the leaderboard window's rounds in which a node was scored.
 
     The cell's tooltip names how many rounds the node was scored in and, if it missed any, how many
     it missed. If the window has no round, the cell has a dash.

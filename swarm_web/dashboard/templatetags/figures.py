@@ -31,9 +31,9 @@ _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 def figure_writer() -> Callable[[str], str]:
     """Return a function that prepares a formatted number for text in the active language.
 
-    In languages written from right to left, it adds characters that keep the number's parts in
-    order, because titles and labels cannot contain HTML elements for that. Looking up the direction
-    takes time: call this once, and use the function for all numbers of a page.
+    In languages written from right to left, the returned function adds characters that keep the
+    number's parts in order, because titles and labels cannot contain HTML elements that do this.
+    Looking up the direction takes time: call `figure_writer` once for all numbers of a page.
     """
     return _isolate if get_language_bidi() else str
 
@@ -69,9 +69,9 @@ def percent(value: float | str | None) -> str:
 
 @register.filter
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
-    """Write an interval of fractions of one, such as .311 to .384, with an en dash between.
+    """Write an interval of fractions of one: both ends with three decimals, an en dash between.
 
-    A dash if the interval or one of its ends is missing.
+    The result is only a dash if the interval or one of its ends is missing.
     """
     low, high = bounds or (None, None)
     return NONE if low is None or high is None else _figure(write_interval(low, high))
@@ -173,9 +173,9 @@ def size(count: int) -> str:
 def moment(value: datetime | None, how: str = "time") -> SafeString | str:
     """Write a time as an HTML element with the time in UTC; None as a dash.
 
-    In the browser, site.js replaces the text with the date and time in the reader's zone. If `how`
-    is "clock" it shows only the time of day, and with "ago" or "countdown" the time since or until
-    `value`.
+    In the browser, site.js replaces the text. `how` selects the new text: "time" is the date and
+    time in the reader's zone, "clock" only the time of day, "ago" the time since `value`, and
+    "countdown" the time until `value`.
     """
     if value is None:
         return NONE
@@ -203,7 +203,7 @@ def as_json(value: object) -> str:
 
 @register.filter("code_name")
 def name_code(code: str) -> str:
-    """Return the words for why a node dropped rollouts, or for what an operator's ruling changed.
+    """Write a code in words: why a node dropped rollouts, or what a ruling changed.
 
     Nodes may report codes of their own. In an unknown code, underscores are replaced by spaces.
     """
