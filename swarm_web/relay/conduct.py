@@ -177,7 +177,7 @@ class Checked:
     def misdeclared(self) -> bool:
         """Whether the rollout was declared informative, although no completion is right.
 
-        False for a worthless rollout.
+        False if the rollout is `worthless`, which has a rule of its own.
         """
         return self.declared and not self.worthless and not self.solved
 

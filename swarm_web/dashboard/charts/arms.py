@@ -32,9 +32,9 @@ class ArmPoint:
 class ArmMean:
     """An arm's mean score over up to POOLED_ROUNDS rounds, the last of which is `round`.
 
-    `nodes` is the mean number of nodes in these rounds. The interval is a 95 % Student's t interval
-    from the spread between nodes within rounds; None if each of the rounds had a single node. The
-    interval is wider than 95 % requires, because averaging over rounds reduces the spread.
+    `nodes` is the mean number of nodes in these rounds. The 95 % Student's t interval is computed
+    from the spread between nodes in single rounds; None if each of the rounds had a single node. A
+    mean over several rounds varies less than a single round, so the interval is wider than needed.
     """
 
     round: int

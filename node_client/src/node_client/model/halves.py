@@ -77,9 +77,10 @@ def halve_weights(model: PreTrainedModel) -> Remainders:
 
 @contextmanager
 def full_precision(remainders: Remainders) -> Iterator[None]:
-    """Make the halved parameters float32 inside the block.
+    """Make the parameters that are stored in two halves float32 inside the `with` block.
 
-    Changes that the block makes to the parameters are lost, because their halves are put back.
+    Changes that the block makes to these parameters are lost: afterwards they have their earlier
+    halves again.
     """
     halves = {parameter: parameter.data for parameter in remainders}
     try:
