@@ -49,7 +49,8 @@ class Refresh:
 class Stopwatch:
     """A wrapper for `connection.execute_wrapper` that adds up the seconds of database calls.
 
-    The time of a COPY includes the formatting of its rows.
+    A COPY does not pass the wrapper; `_timed_copies` adds its time, which includes the formatting
+    of its rows.
     """
 
     def __init__(self) -> None:

@@ -69,7 +69,8 @@ def encode_signed_receipt(
 ) -> bytes:
     """Return the bytes that the site signs as its receipt for stored answers of one node.
 
-    The order of `entries` matters. `received_at` is the answers' time of arrival in ISO 8601.
+    The order of `entries` matters. `received_at` is when the message with the answers arrived, in
+    ISO 8601.
     """
     leaves = (hash_leaf(encode_entry(e, number=number, commitment=commitment)) for e in entries)
     return _lines(_RECEIPT, str(number), commitment, received_at, *(leaf.hex() for leaf in leaves))
