@@ -38,9 +38,10 @@ HALF_BILLION: dict[str, Any] = {
 class RunCost:
     """The measured cost of one node, and the size of the whole experiment.
 
-    `seconds` and `tokens` are the mean time and the mean number of generated tokens of a training
-    step; `bytes_per_node` is memory. `nodes` is the number of nodes of the largest arm.
-    `node_steps` is the number of training steps of all nodes together, over all arms and seeds.
+    Attackers do not train and are not counted. `seconds` and `tokens` are the mean time and the
+    mean number of generated tokens of a training step; `bytes_per_node` is memory. `nodes` is the
+    number of nodes of the largest arm. `node_steps` is the number of training steps of all nodes
+    together, over all arms and seeds.
     """
 
     seconds: float
@@ -69,7 +70,10 @@ def estimate(experiment: Experiment) -> RunCost:
         start = time.perf_counter()
         records = [swarm.run_round() for _ in range(TRIAL_ROUNDS)]
         seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
-    sizes = [len(plan_nodes(experiment, arm)) for arm in experiment.arms]
+    sizes = [
+        sum(plan.attack == "none" for plan in plan_nodes(experiment, arm))
+        for arm in experiment.arms
+    ]
     return RunCost(
         seconds=seconds,
         tokens=sum(record.tokens[0] for record in records) / TRIAL_ROUNDS,
