@@ -36,7 +36,7 @@ def run_isolated(
 
     Raises HungError after `deadline_s` seconds of processor time, or 20 times as many seconds of
     wall-clock time. Raises IsolatedError if the process died, and also if the function raised an
-    error, with that error's text as the message.
+    error; the message then has the error's type and text.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 

@@ -33,8 +33,8 @@ def shareable_rollouts(
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
     Left out are rollouts with more or longer completions than the season allows, because other
-    nodes would drop them, and rollouts with a text that the protocol refuses or that decoding has
-    changed. Without `with_logprobs`, no log-probs are included.
+    nodes would drop them, rollouts with a text that the protocol refuses, and rollouts with a text
+    that differs from the sampled bytes. Without `with_logprobs`, no log-probs are included.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
