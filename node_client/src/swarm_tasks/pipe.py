@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from swarm_protocol.errors import RefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part
@@ -92,7 +92,7 @@ class Scored(Message, frozen=True, tag="scored"):
 class Failed(Message, frozen=True, tag="failed"):
     """A request or a draw could not be served."""
 
-    code: str
+    code: ErrorCode
     message: str
 
     @property
@@ -144,7 +144,11 @@ def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
 
     Raises RefusedError for `Failed`, and msgspec.DecodeError for another type or invalid bytes.
     """
-    reply = _reply_decoder.decode(raw)
+    try:
+        reply = _reply_decoder.decode(raw)
+    except (UnicodeDecodeError, RecursionError) as problem:
+        # An answer that took over the child can send any bytes.
+        raise msgspec.DecodeError(str(problem)) from problem
     if isinstance(reply, Failed):
         raise reply.refusal
     if not isinstance(reply, expected):

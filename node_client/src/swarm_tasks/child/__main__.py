@@ -157,7 +157,7 @@ def _open_task(named: Draw | Job, index: int) -> generators.Task:
 
 def _explain(problem: Exception) -> Failed:
     if isinstance(problem, RefusedError):
-        return Failed(problem.code, problem.message)
+        return Failed(ErrorCode(problem.code), problem.message)
     return Failed(ErrorCode.VERIFIER_FAILED, f"{type(problem).__name__}: {problem}"[:500])
 
 
