@@ -180,6 +180,7 @@ class Connection:
     def ring(self, payload: str) -> None:
         """Send a doorbell soon, but not before the welcome (the reply to the node's hello).
 
+        A doorbell from before the hello is dropped, because the welcome contains what it announces.
         If _MAX_DOORBELLS are already waiting, the oldest is dropped.
         """
         if len(self._doorbells) == _MAX_DOORBELLS:

@@ -70,9 +70,9 @@ class Quota:
         return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:
-        """Return how long a message of `size` bytes must wait.
+        """Count a message of `size` bytes, and return a wait of 0 s, if the message is allowed.
 
-        If that is 0 s, the message is allowed and has been counted.
+        Otherwise return in how many seconds the node may send the message again.
         """
         now = monotonic()
         # Looked up each time, because full ones are removed and a node's owner may change.

@@ -298,7 +298,7 @@ def suggest_init(choices: SettingChoices) -> None:
 
 
 def wait_until_stopped(refusal: NodeError) -> None:
-    """Print why the node was refused, and return after SIGTERM or Ctrl-C."""
+    """Print why the node cannot join, and return after SIGTERM or Ctrl-C."""
     fix = clean(refusal.fix)  # from the coordinator, like the message
     typer.secho(clean(f"{refusal.code}: {refusal.message}"), fg="red", err=True)
     typer.echo(f"{fix} Then restart this node, which now waits to be stopped.", err=True)
