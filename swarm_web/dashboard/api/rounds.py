@@ -162,7 +162,7 @@ class AnswerOut(ReportSchema):
 
 
 class AnswersOut(ReportSchema):
-    """All nodes' answers to one question, in the order in which the nodes joined the site."""
+    """A page of answers to one question, in the order in which their nodes joined the site."""
 
     items: list[AnswerOut]
     next: Next

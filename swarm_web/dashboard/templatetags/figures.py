@@ -83,9 +83,10 @@ def write_interval(low: float, high: float) -> str:
 
 
 def write_value(cell: Value) -> str:
-    """Write a cell of a chart's table: a float as a share, a pair as an interval, None as a dash.
+    """Write a cell of a chart's table: None as a dash, a pair as an interval.
 
-    Any other value is converted with `str`.
+    A float is written as a fraction with three decimals, such as `.347`. Any other value is
+    converted with `str`.
     """
     if cell is None:
         return NONE
