@@ -147,7 +147,7 @@ def decode_reply(raw: bytes, expected: type[ReplyT]) -> ReplyT:
     try:
         reply = _reply_decoder.decode(raw)
     except (UnicodeDecodeError, RecursionError) as problem:
-        # An answer that took over the child can send any bytes.
+        # An answer that takes control of the child can send any bytes.
         raise msgspec.DecodeError(str(problem)) from problem
     if isinstance(reply, Failed):
         raise reply.refusal

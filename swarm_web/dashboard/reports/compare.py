@@ -118,8 +118,7 @@ class CompareReport:
 
     `claims` are the shown season's claims, one for each model, at the season's last look (a test
     after a planned number of rounds). Before the first look, claims are not tested. `season` is
-    None before the first season. `method` describes in words the test of `claims`, and
-    `seasons_method` the test of `seasons`.
+    None before the first season. `method` and `seasons_method` describe the two tests in words.
     """
 
     season: Season | None

@@ -121,8 +121,8 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the bytes that must be free, before the model is loaded, to train on `tokens` at once.
 
-    If so many bytes are free, `fitting_share` returns 1 once the float32 weights are loaded,
-    provided that training uses neither checkpointing nor a 16-bit copy of the weights.
+    If this number of bytes is free, `fitting_share` returns 1 after the float32 weights have been
+    loaded, provided that training uses neither checkpointing nor a 16-bit copy of the weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
