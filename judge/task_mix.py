@@ -73,7 +73,7 @@ def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[DatasetLifetime]:
     """Return for how many rounds of `questions` questions each dataset of the mix lasts.
 
-    Raises ValidationError if a dataset cannot be measured, or if even the highest estimate of a
+    Raises ValidationError if `read_lasting` refuses a dataset, or if even the highest estimate of a
     dataset's number of rounds (`at_most`) is below `rounds`. In the second case, the error names
     all such datasets.
     """
@@ -97,9 +97,11 @@ def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[DatasetLif
     """Return for how many rounds of `questions` questions each dataset of the mix lasts.
 
     A configuration that the gate did not measure is measured now, and the result is cached in this
-    process. Raises RefusedError if a dataset cannot be measured, KeyError for a dataset that is not
-    allowed, and ValueError when there are fewer questions than tasks.
+    process. Raises RefusedError if a dataset or its configuration is not allowed or cannot be
+    measured, and ValueError when there are fewer questions than tasks.
     """
+    for task in tasks:
+        check_config(task.dataset, task.config)
     spaces = {task.dataset: find_space(task) for task in tasks}
     unknown = [task for task in tasks if spaces[task.dataset] is None]
     seconds = min(_SECONDS, _SECONDS_FOR_ALL / max(1, len(unknown)))

@@ -22,6 +22,7 @@ from tests.judge.operators import (
     play_round,
     post_season,
     standing_of,
+    use_unknown_dataset,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -124,6 +125,24 @@ def test_a_draft_with_too_few_questions_is_not_started(operator: Client) -> None
     page = act(operator, "judge/season", "start", Season.objects.get().pk)
     assert Season.objects.get().state == Season.State.DRAFT
     assert "was not started. gcd has questions for about 58 rounds" in page
+
+
+def test_a_season_with_a_dataset_that_is_no_longer_allowed_is_shown(operator: Client) -> None:
+    """An update of the generator may remove a dataset that an older season names."""
+    post_season(operator, SUMS)
+    season = Season.objects.get()
+    reason = use_unknown_dataset(season).partition(". ")[0]
+    page = operator.get(f"/admin/judge/season/{season.pk}/change/").content.decode()
+    assert f"not measured: {reason}" in html.unescape(page)
+
+
+def test_a_draft_with_a_dataset_that_is_no_longer_allowed_is_not_started(operator: Client) -> None:
+    post_season(operator, SUMS)
+    season = Season.objects.get()
+    reason = use_unknown_dataset(season).partition(". ")[0]
+    page = act(operator, "judge/season", "start", season.pk)
+    assert f"was not started. {reason}" in page
+    assert Season.objects.get().state == Season.State.DRAFT
 
 
 # ---- validation
