@@ -31,10 +31,9 @@ from node_client.settings.config import (
     check_offline_arm,
     choose_start,
     find_token,
-    resolve_model,
 )
 from node_client.settings.flags import takes_settings
-from node_client.settings.sources import find_file, unknown_variables
+from node_client.settings.sources import find_file, resolve_model, unknown_variables
 from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]

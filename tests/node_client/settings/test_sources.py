@@ -103,6 +103,23 @@ def test_relative_paths_in_a_file_start_from_its_folder(file: Path) -> None:
     assert layer["state_dir"].value == Path("/var/node")
 
 
+def test_model_folder_beside_a_file_is_found_from_any_folder(file: Path) -> None:
+    (file.parent / "mine").mkdir()
+    file.write_text('model = "mine"')
+    assert read_file(file)["model"].value == str(file.parent / "mine")
+
+
+@pytest.mark.parametrize("name", ["tiny", "someone/some-model"])
+def test_model_name_in_a_file_stays_a_name(file: Path, name: str) -> None:
+    (file.parent / "tiny").mkdir()
+    file.write_text(f'model = "{name}"')
+    assert read_file(file)["model"].value == name
+
+
+def test_none_may_be_surrounded_by_spaces() -> None:
+    assert read_environment({"SWARM_STEPS": " none "})["steps"].value is None
+
+
 def test_unknown_variable_is_reported_with_the_nearest_name() -> None:
     environment = {"SWARM_LEARNIGN_RATE": "1", "SWARM_ARM": "swarm", "HOME": "/"}
     [warning] = unknown_variables(environment)

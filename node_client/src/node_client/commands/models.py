@@ -7,9 +7,9 @@ import typer
 from rich.console import Console
 
 from node_client.errors import SettingsError
-from node_client.settings.config import SettingChoices, resolve_model
+from node_client.settings.config import SettingChoices
 from node_client.settings.flags import takes_settings
-from node_client.settings.sources import Source
+from node_client.settings.sources import Source, resolve_model
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 Swarm = Annotated[

@@ -23,13 +23,12 @@ from node_client.settings.sources import (
     read_file,
     read_flags,
     read_record_settings,
+    resolve_model,
 )
 from node_client.settings.train_config import TrainConfig
 from node_client.site import Site
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
-
-DEMO_MODELS = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +87,8 @@ class SettingChoices:
         """Return the settings of a run.
 
         `arm` is the node's arm, `token` its access token on the coordinator, and `start` says
-        whether to resume from a checkpoint.
-        Raises SettingsError for settings that are invalid or contradict each other, and for a
-        tracker that is not installed.
+        whether to resume from a checkpoint. Raises SettingsError for settings that are invalid or
+        contradict each other, and for a tracker that is not installed.
         """
         if arm == "base":
             check_base(start, steps=self.value("steps"))
@@ -155,16 +153,6 @@ def find_token(choices: SettingChoices) -> str:
             fix="Copy it again, without quotes, spaces or line breaks.",
         )
     return token
-
-
-def resolve_model(model: str) -> str:
-    """Return the absolute path if `model` is an existing folder, and any other name unchanged.
-
-    The names of the demo's models, such as `tiny`, never mean a folder. With the absolute path, the
-    next run finds the model even from another current folder.
-    """
-    path = Path(model)
-    return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def choose_start(*, resume: bool, fresh: bool) -> Start:

@@ -20,6 +20,7 @@ from node_client.settings.fields import PREFIX, REMEMBERED, Setting, all_setting
 from node_client.storage.state import NodeRecord
 
 FILE_NAME = "swarm-node.toml"
+DEMO_MODELS = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 class Source(StrEnum):
@@ -81,10 +82,11 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def read_file(path: Path) -> Layer:
-    """Return the values in a file; relative paths in it are relative to its folder.
+    """Return the values in a file.
 
-    Raises SettingsError when the file cannot be read, for an unknown setting, for an invalid value,
-    and for `config`, because a file cannot name another one.
+    Relative paths are relative to the file's folder. Raises SettingsError when the file cannot be
+    read, for an unknown setting, for an invalid value, and for `config`, because a file cannot name
+    another one.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -104,8 +106,20 @@ def read_file(path: Path) -> Layer:
         checked = convert_value(settings[name], value, place=f"{path}: {name}")
         if isinstance(checked, Path):
             checked = path.parent / checked
+        elif name == "model":
+            checked = resolve_model(checked, folder=path.parent)
         layer[name] = GivenValue(checked, Source.FILE, str(path))
     return layer
+
+
+def resolve_model(model: str, *, folder: Path = Path()) -> str:
+    """Return the absolute path if `model` is a folder in `folder`, any other name unchanged.
+
+    The names of the demo's models, such as `tiny`, never mean a folder. With the absolute path, the
+    next run finds the model even from another current folder.
+    """
+    path = folder / model
+    return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def read_record_settings(remembered: NodeRecord) -> Layer:
@@ -136,7 +150,8 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
     `none` gives None if the setting may be None, and commas separate the items of a list. Raises
     SettingsError, which names `place`, for a value that is not allowed.
     """
-    value: object = text.strip()
+    text = text.strip()
+    value: object = text
     if setting.optional and text.lower() == "none":
         value = None
     elif get_origin(setting.core) is tuple:
