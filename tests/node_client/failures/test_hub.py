@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -20,11 +21,16 @@ NAME = "somebody/toy"
 SECONDS = 30
 
 
-def train(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Train one step with the model `NAME` in a process that prints events."""
+def train(
+    folder: Path, *options: str, wrapper: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Train one step with the model `NAME` in a process that prints events.
+
+    `wrapper` is put in front of the command, for example to limit the process.
+    """
     command = (sys.executable, "-m", "node_client", "train", "--offline", "--steps", "1", "--json")
     return subprocess.run(
-        (*command, "--state-dir", str(folder / "state"), "--model", NAME, *options),
+        (*wrapper, *command, "--state-dir", str(folder / "state"), "--model", NAME, *options),
         env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HOME": str(folder / "home"), **environment},
         capture_output=True,
         text=True,
@@ -65,3 +71,14 @@ def test_search_for_a_model_fails_in_seconds_if_the_hub_is_unreachable(tmp_path:
     assert monotonic() - began < SECONDS
     assert (ended.returncode, ended.stdout) == (FAILED, "")
     assert f"There is no folder {NAME}, and the hub does not answer" in ended.stderr
+
+
+def test_download_that_cannot_be_written_is_not_blamed_on_the_hub(tmp_path: Path) -> None:
+    """A limit of the file size stands for a disk that fills up during the download."""
+    toy_policy().save(tmp_path / "model")
+    with ModelHub(NAME, tmp_path / "model") as hub:
+        ended = train(tmp_path, wrapper=("prlimit", "--fsize=20000"), HF_ENDPOINT=hub.address)
+    assert (ended.returncode, ended.stdout) == (FAILED, "")
+    assert "its download cannot be stored in" in ended.stderr
+    assert "File too large" in ended.stderr
+    assert "the hub does not answer" not in ended.stderr

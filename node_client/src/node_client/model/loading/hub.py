@@ -1,5 +1,6 @@
 """Downloads models from the Hugging Face Hub, or finds them in the cache of downloads."""
 
+import errno
 import logging
 import shutil
 from pathlib import Path
@@ -24,6 +25,16 @@ LOOKUP_TIMEOUT_S = 10.0
 _WANTED = ["*.json", "*.txt", "*.model", "*.jinja"]
 _SAFE, _OLD = "*.safetensors", "pytorch_model*.bin"
 _UNWANTED = ["*/*", "*.gguf"]
+# OSErrors of the disk; other OSErrors during a download come from the network.
+_DISK_ERRORS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+)
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +43,7 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     """Return the local folder of a model from the hub; files that the cache lacks are downloaded.
 
     If the hub cannot be reached, the cache is used. Raises ModelUnavailableError if the cache then
-    lacks the model, or if the hub has no such model, refuses it, or the disk has no space for it.
+    lacks the model, if the hub has no such model or refuses it, or if the files cannot be stored.
     """
     try:
         validate_repo_id(name)
@@ -60,12 +71,21 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
     weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
     if not _find_cached_folder(name):
         _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
-    folder = snapshot_download(
-        name,
-        allow_patterns=[*_WANTED, weights],
-        ignore_patterns=_UNWANTED,
-        tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
-    )
+    try:
+        folder = snapshot_download(
+            name,
+            allow_patterns=[*_WANTED, weights],
+            ignore_patterns=_UNWANTED,
+            tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
+        )
+    except OSError as problem:
+        if problem.errno not in _DISK_ERRORS:
+            raise
+        raise unusable(
+            name,
+            f"its download cannot be stored in {constants.HF_HUB_CACHE} ({problem.strerror})",
+            fix="Free some space, or set HF_HOME to another folder that you can write to.",
+        ) from None
     return Path(folder)
 
 
