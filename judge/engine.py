@@ -45,7 +45,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Deadlines:
-    """When a round opens, when answers are due, and when it closes even with ungraded answers."""
+    """The deadlines of a round: it opens at `opens_at` and accepts answers until `closes_at`.
+
+    It closes at `score_by` at the latest, even if answers are not graded.
+    """
 
     opens_at: datetime
     closes_at: datetime
@@ -143,7 +146,7 @@ def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> boo
 
 
 def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
-    """Return how long the judge's clock stood still; the deadlines of rounds must move by this.
+    """Return how long the judge's clock stood still: the time to add to rounds' deadlines.
 
     The result is 0 if the last tick is unknown, in the future, or less than TOLERANCE ago.
     Otherwise it is one TICK less than the time since the last tick, so that rounds end even if
@@ -194,11 +197,12 @@ def unserved_time(
     """Return by how much to move deadlines at this tick because no web process was ready.
 
     `silence` is the time since a web process was last ready, and `last_tick` the time of the
-    previous tick; if one of them is None (unknown), the result is 0. `return_time` gets `within`.
+    previous tick; if one of them is None (unknown), the result is 0. `within` is an argument of
+    `return_time`.
 
-    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. Each
-    tick during the silence returns the part of this sum that earlier ticks have not returned, so
-    that no deadline passes during the silence.
+    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. At
+    each tick during the silence, the result is the part of this sum that earlier ticks have not yet
+    added, so that no deadline passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

@@ -55,17 +55,17 @@ class SamplingField(forms.MultipleChoiceField):
         return ["any", *super().clean(value)]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether the selection differs from `initial` without `any`."""
+        """Return whether the selected strategies differ from `initial`, not counting `any`."""
         return super().has_changed([name for name in initial or () if name != "any"], data)
 
 
 class SeasonForm(forms.ModelForm[Season]):
     """The admin's form for a season.
 
-    Validation draws a sample question of every task and stores these in `samples`. It estimates for
-    how many rounds each dataset has questions, and stores this in `lasting`. A mix is refused if it
-    is invalid, if a sample cannot be drawn, or if a dataset has too few questions for
-    `Season.rounds_to_ask` rounds. Once the season has started, fields that are frozen
+    Validation draws a sample question of every task and stores the questions in `samples`. It
+    estimates for how many rounds each dataset has questions, and stores the estimates in `lasting`.
+    A mix is refused if it is invalid, if a sample cannot be drawn, or if a dataset has too few
+    questions for `Season.rounds_to_ask` rounds. Once the season has started, fields that are frozen
     (`judge.admin.seasons.FROZEN`) are not in the form and are not checked.
     """
 

@@ -40,8 +40,7 @@ def read_asked(season: Season) -> AskedQuestions:
 
     Reads only the last round if its rules contain the chain over all earlier rounds, otherwise all
     rounds. Raises RefusedError ROUND_UNDRAWN while the last round is scheduled and has no questions
-    yet. All earlier rounds that are scheduled have questions, because no round is added after one
-    that has none.
+    yet. Until it has them, no other round is added, so no earlier round can wait for questions.
     """
     last = season.rounds.order_by("-number").first()
     if last is None:
@@ -59,7 +58,7 @@ def read_asked(season: Season) -> AskedQuestions:
 def seen_before(judge_round: Round) -> Seen:
     """Return a function that takes question digests and returns those asked before a round.
 
-    That is, in rounds of the season of `judge_round` with a lower number.
+    A question was asked before if a round of the same season with a lower number has it.
     """
     return partial(_find_asked, judge_round.season_id, before=judge_round.number)
 
@@ -78,9 +77,9 @@ def count_seen_before(judge_round: Round) -> int:
 class AskedRound:
     """The public part of a round's entry in the chain of asked questions (`swarm_tasks.asked`).
 
-    `entry` is a hash of `seal`, which is derived from the round's secret, and of `digests`, the
-    digests of its questions. Until the round is closed or void, only `entry` is public: `seal` is
-    None and `digests` is empty.
+    `entry` is a hash of `seal` and `digests`: `seal` is derived from the round's secret, and
+    `digests` are the digests of the round's questions. Until the round is closed or void, only
+    `entry` is public: `seal` is None and `digests` is empty.
     """
 
     number: int
@@ -96,7 +95,7 @@ def numbers_before(judge_round: Round) -> list[int]:
 
 
 def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
-    """Return what is public about these rounds' questions, in order of their numbers."""
+    """Return an `AskedRound` for each existing round with one of these numbers, by number."""
     rounds = Round.objects.filter(number__in=numbers).order_by("number").only(*_ENTRY_FIELDS)
     return [
         AskedRound(

@@ -1,8 +1,8 @@
 """The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
 
-Beat runs each of them every few seconds, except `recompute`, so work that a crash or a lost message
-interrupted is still done. The gateway also queues `grade_answers` when answers arrive, so that
-grading starts earlier.
+Beat runs all of them but `recompute` every few seconds. So work is still done if a crash or a lost
+message interrupted it. The gateway also queues `grade_answers` when answers arrive, so that grading
+starts earlier.
 """
 
 from time import monotonic

@@ -1,7 +1,8 @@
 """The ASGI application: routes pages to Django, and nodes and browsers to their sockets.
 
 Serve it as `swarm_web.local.commands.serve_web` does: with uvicorn and its sans-I/O websockets.
-uvicorn must not process proxy headers: TRUSTED_PROXIES determines which of them are trusted.
+uvicorn must not process proxy headers, because the site reads them itself: the setting
+TRUSTED_PROXIES is the number of proxies that it trusts.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""A minimal relay for comparison: a ring of rollouts in Redis behind a bare ASGI websocket.
+"""A minimal relay for comparison: a ring of rollouts in Valkey behind a bare ASGI websocket.
 
 It has no tokens or seasons, checks nothing, counts nothing and may return a node's own rollouts.
 `bench.relay` compares the site with it.

@@ -40,10 +40,11 @@ def decision(
     """Return a decorator that turns a decision about one row into an admin action.
 
     The action first shows a page that asks for a reason, then calls the decorated function for each
-    selected row. The function returns None, or why nothing changed. `description` is the action's
-    text in the list of actions, and `title` the text of the page's heading and button. The page
-    lists `effects`, what will happen. Afterwards, a message for each row shows why nothing changed,
-    or the text `done`, in which {} stands for the row.
+    selected row. The function returns None, or why nothing changed. Afterwards, a message for each
+    row shows the text `done`, with the row in place of {}, or why nothing changed.
+
+    `description` is the action's text in the list of actions. `title` is the text of the page's
+    heading and button. The page lists `effects`, sentences that say what will happen.
     """
 
     def make_action(apply: Decision[Row]) -> Action:
@@ -93,10 +94,10 @@ def ask(
     rows: Sequence[Row] = (),
     hidden: Sequence[tuple[str, str]] = (),
 ) -> TemplateResponse:
-    """Return a page with a form in the admin's style.
+    """Return an admin page with a form.
 
-    `title` is the text of the page's heading and button, and the page lists `effects` and `rows`.
-    `hidden` are names and values of hidden fields.
+    `title` is the text of the page's heading and button. The page lists `effects`, sentences that
+    say what will happen, and `rows`. `hidden` has the name and value of each hidden field.
     """
     context = {
         **model_admin.admin_site.each_context(request),

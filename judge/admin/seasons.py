@@ -160,7 +160,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
-        """Show for how many rounds each dataset has questions, and how many rounds were made."""
+        """Show for how many rounds each dataset has questions, and how many rounds there are."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
@@ -196,11 +196,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     ) -> None:
         """Save a new season, or only the edited fields of a stored one.
 
-        The judge may have changed the other fields in the database meanwhile.
+        The other fields are not saved, because the judge may have changed them meanwhile.
 
-        If the season is a draft, sample questions are then shown. Otherwise, if an edited field is
-        a rule that nodes receive and the season is running, its rules are sent to the nodes; if the
-        standings depend on an edited field, they are updated.
+        For a draft, sample questions are then shown. For a started season, the standings are
+        updated if they depend on an edited field. If the season is running and an edited field is
+        one of the rules that nodes receive, the rules are sent to the nodes.
         """
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:

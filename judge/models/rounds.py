@@ -31,7 +31,7 @@ class Round(models.Model):
     `rules` and `secret` determine the questions (`swarm_tasks.quiz`). The commitment, a hash of
     both, is public from the start; the secret is revealed when the round has closed. If the rules
     name a public beacon, the questions also depend on its value, so the round has no questions
-    until this value is published.
+    until this value is published. The secret of such a round is also revealed if it becomes void.
     """
 
     Phase = Phase
@@ -143,7 +143,7 @@ class Round(models.Model):
 
     @property
     def is_revealed(self) -> bool:
-        """Whether questions, answers and secret are public: once closed, even if voided later."""
+        """Whether questions and answers are public: once closed, even if voided later."""
         if self.phase == Phase.VOID:
             return self.closed_at is not None
         return self.phase == Phase.CLOSED

@@ -3,8 +3,8 @@
 A `Score` is a node's result in one round. `RoundSummary`, `Ledger`, `Standing` and `Comparison` are
 computed from the scores and can be rebuilt. When a round closes, the ledgers of its nodes and the
 standings of whole leaderboards are replaced. To make this fast, the tables of ledgers and standings
-have no index that a unique constraint makes redundant, and no foreign key checks, which took half
-the time.
+have no index that a unique constraint makes redundant, and no foreign key checks, because such
+checks took half the time.
 """
 
 from django.db import models
@@ -105,8 +105,8 @@ class RoundSummary(models.Model):
     """A closed round's statistics and number of seats, and its results by arm and dataset.
 
     The statistics are the attributes of `judge.statistics.summaries.RoundStatistics`. A summary is
-    computed from the round's scores and from which nodes are quarantined, and written with the
-    scores. A `stale` summary predates a node's quarantine or release, and will be rebuilt.
+    written together with the round's scores. It depends on the scores and on which nodes are
+    quarantined: a `stale` summary predates a node's quarantine or release, and will be rebuilt.
     """
 
     round = models.OneToOneField(
@@ -144,7 +144,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """Says that in one window, the tallies of ledgers include the results of `round`."""
+    """A round whose results the tallies of ledgers include in one window."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
@@ -204,12 +204,12 @@ class Ledger(models.Model):
 class Standing(models.Model):
     """A node's row of the leaderboard in one window.
 
-    It is rewritten when the window's rounds change, and when a node is quarantined or released.
-    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`. Only the
-    window `season` has ranks: in other windows both are null, as they are for a node whose `remark`
-    says why it is not ranked. `place` numbers the window's rows from 1 without gaps, in the order
-    of `swarm_record.board_rows.sort_rows`, so that every page of the leaderboard can be read
-    equally fast.
+    All rows of a window are rewritten when its rounds change, when the operator changes who is
+    ranked, and when a node is quarantined or released. Nodes that do not differ significantly share
+    the ranks `rank_low` to `rank_high`. Both are null in windows other than `season`, and for a
+    node that is not ranked; its `remark` says why. `place` numbers the window's rows from 1 without
+    gaps, in the order of `swarm_record.board_rows.sort_rows`, so that every page of the leaderboard
+    can be read equally fast.
     """
 
     class Remark(models.TextChoices):

@@ -289,15 +289,16 @@ class Season(models.Model):
 
     @property
     def rounds_to_ask(self) -> int:
-        """For how many rounds the mix must have questions: `planned_rounds`, or those of a year.
+        """For how many rounds the mix must have questions.
 
-        In a year there is a round every `cadence_seconds`, or every day if this field is 0.
+        This is `planned_rounds`, or if that is null, the number of rounds in a year: one every
+        `cadence_seconds`, or one a day if the cadence is 0.
         """
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
 
 class CoinBlock(models.Model):
-    """A block of arms that the coin has drawn in advance for the next nodes with a model.
+    """A block of arms that the coin has drawn in advance for the next nodes of a model.
 
     `arms` has one arm for each of `size` places. The first `taken` places have nodes; the arms of
     the other places stay secret. Blocks keep the arms of a model balanced. The randomisation test

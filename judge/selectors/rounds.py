@@ -107,8 +107,8 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers without a verdict in rounds that are open or being scored.
 
-    They include postponed answers. When the round closes, postponed answers time out; other
-    answers without a verdict then get one only if the round is recomputed. In a void round, answers
+    Postponed answers are included; they time out when the round closes. Other answers that have no
+    verdict when the round closes get one only if the round is recomputed. In a void round, answers
     without a verdict never get one.
     """
     graded = [Phase.OPEN, Phase.SCORING]

@@ -55,7 +55,7 @@ def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[
 def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> QuerySet[Score]:
     """Return these nodes' scores in the season's last `rounds` closed rounds, oldest first.
 
-    Absences are left out.
+    Rounds in which a node has no score are left out.
     """
     latest = season.rounds.filter(phase=Phase.CLOSED).order_by("-number")
     numbers = list(latest.values_list("number", flat=True)[:rounds])
@@ -69,13 +69,13 @@ def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> Qu
 
 
 def results_of_node(node: Node) -> QuerySet[Score]:
-    """Return a node's results in all closed rounds, absences included, newest first."""
+    """Return a node's results in all closed rounds, even without a score, newest first."""
     closed = node.scores.filter(round__phase=Phase.CLOSED)
     return closed.select_related("round").order_by("-round__number")
 
 
 def exported_scores() -> QuerySet[Score]:
-    """Return the scores of all closed rounds, absences included, by round number and node name."""
+    """Return all nodes' results in closed rounds, even without a score, by round and node name."""
     return (
         Score.objects.filter(round__phase=Phase.CLOSED)
         .select_related("round__season", "node")
@@ -92,7 +92,8 @@ def differences_by_model() -> dict[str, dict[str, float]]:
     """Return the difference between the arms, swarm - isolated, by model, then season name.
 
     The scale is that of scores, from 0 to 1. Only ended seasons whose arms were assigned by coin
-    are included, the first to end first, and only models with enough nodes and rounds for a test.
+    are included, in the order in which they ended. A model is included in a season only if it had
+    enough nodes and rounds for a test.
     """
     ended = Comparison.objects.filter(
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN

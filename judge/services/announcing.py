@@ -10,12 +10,11 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send the season's current round to nodes, and a doorbell to browsers.
+    """Send nodes the current round of `judge_round`'s season, and browsers a doorbell.
 
-    Both are sent after the surrounding transaction has committed. The season is that of
-    `judge_round`. Its current round is the result of `current_round`, or `judge_round` if no round
-    of the season is scheduled, open or being scored. A doorbell (`swarm_web.core.bus`) says only
-    that something has changed.
+    The current round is the result of `current_round`, or `judge_round` if no round of the season
+    is scheduled, open or being scored. A doorbell (`swarm_web.core.bus`) says only that something
+    has changed. Both are sent after the surrounding transaction has committed.
     """
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(

@@ -120,8 +120,8 @@ class Receipt:
     """The outcome of each answer of a submission; answers are identified by question id.
 
     An `accepted` answer was stored now. A `duplicate` was not, because the node already has a
-    stored answer to the question. `signed` is the site's signed receipt for the answers that are
-    stored with the node's signature, None if no answer is.
+    stored answer to the question. `signed` is the site's signed receipt for the submitted answers
+    that are stored with the same signature; None if there are none.
     """
 
     accepted: list[str] = field(default_factory=list)

@@ -37,8 +37,9 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, at the newest look.
 
-    The claims replace earlier ones; while no round is closed, there are none. Every look is
-    recomputed, because rounds that it once included may have become void.
+    They replace earlier claims. If the season has no closed round, earlier claims are deleted and
+    none are stored. Every look is recomputed, because rounds that it once included may have become
+    void.
     """
     looks = _reached_looks(season)
     if not looks:

@@ -71,9 +71,9 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade a batch of answers without a verdict.
 
     Returns how many were graded, postponed or timed out (`judge.services.patience`). The batch has
-    up to BATCH answers that are not postponed. If no such answer can be locked, the postponed
-    answers in closed rounds, and those of seats over their budget, time out. If no answer timed
-    out, the oldest postponed answer of each seat is graded.
+    up to BATCH answers that are not postponed. If there are none that can be locked, postponed
+    answers are handled: those in closed rounds, and those of seats over their budget, time out. If
+    none of them timed out, the oldest postponed answer of each seat is graded.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.

@@ -46,10 +46,10 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 
 
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
-    """Store flags for the suspicious patterns in a round, and mark the round as inspected.
+    """Search a round and those before it for suspicious patterns, and store flags for them.
 
-    A pair of nodes with an open flag for copied answers gets no second one. Also compares the arms
-    of the round's season (`compare_after_round`).
+    Also compares the arms of the round's season (`compare_after_round`), and marks the round as
+    inspected. A pair of nodes with an open flag for copied answers gets no second one.
     """
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():

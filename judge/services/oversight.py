@@ -1,8 +1,8 @@
 """Decisions that only the operator may make: void, recompute, quarantine, release, dismiss.
 
 Each decision is one transaction: it makes the change, records a Ruling and updates the leaderboards
-that the change affects. When a node is quarantined or released, the summaries of its rounds are
-only marked as stale, and rebuilt soon after.
+that the change affects. When a node is quarantined or released, the summaries of its rounds are not
+rewritten in the transaction: they are marked as stale, and rebuilt soon after.
 """
 
 from datetime import datetime
@@ -30,7 +30,10 @@ Actor = User | None
 
 
 def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Exclude a round from totals and ranks, but keep its data; return False if it was void."""
+    """Exclude a round from totals and ranks, but keep its data.
+
+    Returns False, and changes nothing, if the round is void already.
+    """
     with transaction.atomic():
         lock_standings(judge_round.season)
         locked = Round.objects.select_for_update().get(pk=judge_round.pk)

@@ -21,7 +21,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class SigningContext:
-    """The data of a round that is signed together with each answer and each receipt.
+    """A round's data, needed to check the signatures of its answers and to sign receipts.
 
     `positions` maps the id of each question of the round to its position.
     """

@@ -133,9 +133,9 @@ def record_commitment(judge_round: Round, *, now: datetime) -> None:
 def record_void(judge_round: Round, *, now: datetime) -> None:
     """Add a link to the chain that says that a round became void.
 
-    If the round's rules name a beacon, the link reveals the round's secret, from which the
-    questions follow. So an operator who voids rounds until a convenient beacon value comes cannot
-    hide the questions of these rounds.
+    If the round's rules name a beacon, the link reveals the round's secret, so that anyone can
+    compute its questions. Otherwise, an operator could void rounds until the beacon's value gives
+    convenient questions, and nobody could see the questions that were avoided.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(

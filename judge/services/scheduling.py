@@ -62,11 +62,11 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
     """Schedule the season's next round by its cadence and return it; None if no round is made.
 
     No round is made if the season is not running, is paused, has no cadence, or has a scheduled or
-    open round. A season that has run out of questions is paused (`halt_season`). Raises
-    RefusedError if drawing the questions fails for another reason.
+    open round. If the season has run out of questions, it is paused (`halt_season`) and no round is
+    made. Raises RefusedError if drawing the questions fails for another reason.
 
-    Drawing takes seconds, so the season is locked and checked again before the round is stored:
-    another worker may have made a round, or the season may have ended.
+    Drawing takes seconds, so the season is locked and checked again before the round is stored: no
+    round is made if another worker made one meanwhile, or if the season ended or was paused.
     """
     if not _lacks_round(season):
         return None

@@ -48,8 +48,8 @@ def score_seats(judge_round: Round) -> list[Score]:
     """Return an unsaved score for each seat; offered questions without an answer count as wrong.
 
     A question is excluded for all nodes if an answer to it could not be graded, unless that answer
-    was postponed. Excluding the question only for the node that gave the answer would allow a node
-    to delay answers that it is unsure of until the graders are busy.
+    was postponed. If it were excluded for the node that gave the answer alone, a node could wait
+    with its doubtful answers until the graders are busy, to get these questions excluded.
     """
     asked = dict(judge_round.questions.order_by("position").values_list("position", "dataset"))
     ungraded = _find_ungraded(judge_round)

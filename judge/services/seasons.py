@@ -45,7 +45,7 @@ def start_season(season: Season, *, now: datetime) -> bool:
 
 
 def end_season(season: Season, *, now: datetime) -> bool:
-    """End a running season and withdraw its scheduled rounds; False if it is not running.
+    """End a running season and withdraw its scheduled rounds; return whether it was running.
 
     A round that is open or being scored goes on to its end.
     """
@@ -63,12 +63,12 @@ def end_season(season: Season, *, now: datetime) -> bool:
 
 
 def pause_season(season: Season) -> bool:
-    """Open no new rounds until the season is resumed; False if it is paused already."""
+    """Pause a season, so that it opens no rounds; return False if it is paused already."""
     return _set_paused(season, to=True)
 
 
 def resume_season(season: Season) -> bool:
-    """Let a paused season open rounds again, overdue ones at once; False if it is not paused."""
+    """End a season's pause; overdue rounds then open. Return False if it is not paused."""
     return _set_paused(season, to=False)
 
 

@@ -87,7 +87,7 @@ class ModelTrial:
 
 @dataclass(frozen=True)
 class Missing:
-    """What a model still needs for a test: nodes of each arm, and the fewest further rounds."""
+    """What a model still needs for a test: further nodes of each arm, and further rounds."""
 
     swarm_nodes: int
     isolated_nodes: int
@@ -382,8 +382,8 @@ def decide(difference: float | None, p_value: float | None, *, lead: float) -> V
 def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
     """Return Welch's 95 % interval of the difference of means, swarm - isolated.
 
-    None if an arm has fewer than two nodes, or if all nodes of an arm have the same value. Source:
-    B. L. Welch, Biometrika 34, 1947.
+    None if either arm has fewer than two nodes, or if within either arm all nodes have the same
+    value. Source: B. L. Welch, Biometrika 34, 1947.
     """
     # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import ttest_ind

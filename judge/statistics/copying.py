@@ -45,9 +45,9 @@ class CopyFinding:
 
     Both nodes answered `both_wrong` questions wrongly, and on `matches` of these questions gave the
     same text; `expected` is the number of matches expected by chance. If the pair shares a text on
-    several questions, only the first of these questions is counted. `p_adjusted` is the p-value
-    adjusted over all pairs of nodes with wrong answers; `pairs` is their number. `same_model` says
-    whether both nodes declare the same model.
+    several questions, all three numbers count only the first of these questions. `p_adjusted` is
+    the p-value adjusted over all pairs of nodes with wrong answers; `pairs` is the number of these
+    pairs. `same_model` says whether both nodes declare the same model.
     """
 
     first: int
@@ -80,11 +80,11 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 
     Under the null hypothesis, two nodes that are both wrong on a question give the same text with a
     probability p, independently for each question, so their number of matches is Poisson-binomial.
-    p is estimated as the largest of up to four shares, two for each node of the pair: the share of
-    the node's text among all nodes' wrong answers to the question, and among the wrong answers of
-    the nodes of its model. The share in a model is used only if at least MIN_WITNESSES nodes of
-    this model besides the pair have wrong answers. Each share includes the node's own answer and
-    leaves out the answer of the pair's other node.
+    p is estimated as the largest of up to four shares, two for each node of the pair. The first is
+    the share of all wrong answers to the question that equal the node's answer. The second is the
+    same share among nodes of its model, and is used only if at least MIN_WITNESSES nodes of this
+    model besides the pair have wrong answers. Each share includes the node's own answer and leaves
+    out the answer of the pair's other node.
 
     - The largest share protects the innocent nodes of a victim's model: they often answer like the
       victim, and therefore also like a node of another model that copied from the victim.

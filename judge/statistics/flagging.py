@@ -1,4 +1,4 @@
-"""Helpers that `copying` and `jumps` share: the choice of findings to flag and p-values as text.
+"""Helpers of `copying` and `jumps`: they choose which findings to flag, and format p-values.
 
 Both modules report only what is very unlikely by chance. A finding is a statistic for people to
 assess, never a verdict.

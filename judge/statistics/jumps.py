@@ -80,8 +80,8 @@ def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> li
     the latest round. A node is returned if its p-value, Holm-adjusted over the tested nodes, is at
     most `alpha`. Two allowances avoid flags for steady learners:
 
-    - Each earlier score is raised by LEARNING_PER_ROUND for each round from that one to the latest,
-      up to 1: the null hypothesis is "gained at most this much per round", not "stayed the same".
+    - The score of each earlier round is raised by LEARNING_PER_ROUND for each round since then, to
+      at most 1: the null hypothesis is "gained at most this much per round", not "stayed the same".
     - The pooled history weighs at most MAX_WEIGHT questions, because the policy changes and
       questions vary: even five long rounds do not determine the next score.
 

@@ -19,11 +19,10 @@ MAX_GROUPS = 32
 
 @dataclass(frozen=True)
 class ScoredResult:
-    """A node's score in a round.
+    """A node's score in a round; `competes` is false if the node is quarantined.
 
     `answered` and `solved` have one packed bit per question (`swarm_record.stream.pack`): whether
-    the question counts in the node's score, and whether the node solved it. A quarantined node does
-    not compete.
+    the question counts in the node's score, and whether the node solved it.
     """
 
     model: str

@@ -20,7 +20,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return bool(settings.SIGN_UP)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return the client's network (`edge.addresses`); its addresses share allauth's limits."""
+        """Return the client's network (`edge.addresses`), to which allauth's limits then apply."""
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:

@@ -72,7 +72,7 @@ def show_profile(user: User, *, is_public: bool) -> None:
 
 
 def delete_account(user: User) -> None:
-    """Delete an account. Its nodes keep name and record, without owner, title and token.
+    """Delete an account. Its nodes keep their names and records, but no owner, title or token.
 
     Raises RequestError if the account made rulings as an operator, because the public record names
     the operator of each ruling.

@@ -52,10 +52,10 @@ class LeaderboardRow:
 
     `rank` is (best, worst). It is None for all nodes in a window without ranks, and for a node that
     is not ranked for the reason `remark` (Standing.Remark). `recent_score` is the node's score in
-    the window "recent", None if it has none. The node was scored in `rounds` rounds, and was
-    invited to `missed` rounds without being scored. `cells` maps each dataset to (correct, n). In
-    the whole season, the node trained on `external_used` rollouts of other nodes, and other nodes
-    trained `used_by_others` times on its rollouts. `title` is empty if the owner gave none.
+    the window "recent", None if it has none. The node was scored in `rounds` rounds, and missed
+    `missed` rounds to which it was invited. `cells` maps each dataset to (correct, n). In the whole
+    season, the node trained on `external_used` rollouts of other nodes, and other nodes trained
+    `used_by_others` times on its rollouts. `title` is empty if the owner gave none.
     """
 
     rank: tuple[int, int] | None
@@ -119,8 +119,8 @@ class Leaderboard:
 
     `recent_rounds` is the number of rounds of the window "recent". A rank requires
     `minimum_questions` questions and an attendance of `minimum_attendance` percent. `waiting` has
-    the names of connected nodes without a standing in the season, except quarantined nodes: at
-    most WAITING_NAMES. `more_waiting` says whether there are more.
+    the names of up to WAITING_NAMES connected nodes that are not quarantined and have no standing
+    in the season. `more_waiting` says whether there are more.
     """
 
     season: str

@@ -1,4 +1,4 @@
-"""Counters of events such as refusals and losses, for `/metrics` and the status page.
+"""Counters of events such as refused requests, for `/metrics` and the status page.
 
 One Redis hash holds all counters, so that all processes add to the same numbers. Each web process
 collects counts in memory and adds them to the hash after a short pause; while Redis is unavailable,

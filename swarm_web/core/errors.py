@@ -19,7 +19,8 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 class RequestError(Exception):
     """A request cannot be answered: `code` and `message` state why, `fix` what to do.
 
-    `retry_after_s`, if set, is the seconds after which the same request may be repeated.
+    `status` is the HTTP status of the response. `retry_after_s`, if set, is the number of seconds
+    after which the same request may be repeated.
     """
 
     def __init__(

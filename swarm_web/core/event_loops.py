@@ -32,10 +32,10 @@ def one_per_loop(make: Callable[[], Value]) -> Callable[[], Value]:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancel a task, again and again, until it has ended.
+    """Cancel a task, again and again, until it has ended. Does not raise the task's exception.
 
-    redis-py and asgiref sometimes lose a cancellation that arrives during a call; then a loop
-    around the call would continue.
+    One cancellation is not enough: redis-py and asgiref sometimes lose one that arrives during a
+    call, and the task continues.
     """
     while not task.done():
         task.cancel()

@@ -70,6 +70,9 @@ async def init_web_stamp(age: timedelta) -> None:
 
 
 def web_silence() -> timedelta | None:
-    """Return the time since the last pulse of the web processes; None if there was none."""
+    """Return the time since the last pulse of the web processes.
+
+    None if there was no pulse in the last 30 days.
+    """
     left_ms = sync_redis().pttl(_WEB_KEY)
     return None if left_ms < 0 else max(timedelta(0), _EXPIRY - timedelta(milliseconds=left_ms))

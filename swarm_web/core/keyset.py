@@ -1,7 +1,7 @@
 """Keyset pagination: a page begins after the key of a row, not after a number of rows.
 
 If rows are added or removed between requests, no other row is skipped or shown twice. The last page
-costs as much as the first, and all visitors of a page request the same rows.
+costs as much as the first.
 """
 
 import base64
@@ -106,8 +106,8 @@ class Keyset:
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
         """Return the key after which the previous page begins.
 
-        That page has up to `limit` rows and ends at the row with `key`. Returns () if the previous
-        page is the first one, and None if there is no previous page.
+        The previous page has up to `limit` rows and ends at the row with `key`. Returns () if it is
+        the first page, which begins after no row, and None if there is no previous page.
         """
         backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)

@@ -20,11 +20,11 @@ INTERVAL_S = 5.0
 
 
 class RateLimitFilter(logging.Filter):
-    """Shortens records that `shorten` recognises to one line, and limits how many are written.
+    """Shortens some records to one line each, and limits how many of them are written.
 
-    For each place in the code that logs such records, at most one is written every `interval_s`
-    seconds, with the number of records suppressed since the previous one. Other records are
-    unchanged. `clock` returns seconds.
+    The method `shorten` chooses the records. For each place in the code that logs them, at most one
+    is written every `interval_s` seconds, with the number of records suppressed since the previous
+    one. Other records are unchanged. `clock` returns seconds.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ UNAVAILABLE_ERRORS = (
 
 
 class OutageFilter(RateLimitFilter):
-    """Writes tracebacks about an unavailable store as single lines, and not too often."""
+    """Writes tracebacks about an unavailable store as single lines, at a limited rate."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
         """Return what failed, and why; None unless a store was unavailable."""
@@ -97,7 +97,7 @@ _UVICORN = {
 
 
 class RefusalFilter(RateLimitFilter):
-    """Writes records of refused requests as single lines at level INFO, and not too often."""
+    """Writes records of refused requests as single lines at level INFO, at a limited rate."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to write the record, which is changed in place if it is a refusal.

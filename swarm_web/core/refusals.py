@@ -1,8 +1,8 @@
 """Recent refusals of each node by code, so that its page can show the last error and its fix.
 
-For each node, one Redis key has the counts as a hash and another the last refusal as JSON; both
-expire a week after the last refusal. Each web process collects refusals in memory and writes them
-to Redis after a short pause; while Redis is unavailable, they stay in memory.
+Each node has two Redis keys: a hash with the counts, and the last refusal as JSON. Both expire a
+week after the last refusal. Each web process collects refusals in memory and writes them to Redis
+after a short pause; while Redis is unavailable, they stay in memory.
 """
 
 import logging
@@ -34,7 +34,10 @@ class LastRefusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Refusals:
-    """A node's recent refusals: their numbers by code, and the last one, None if there is none."""
+    """A node's recent refusals: their number by code, and the last one.
+
+    Without recent refusals, `counts` is empty and `last` is None.
+    """
 
     counts: dict[str, int]
     last: LastRefusal | None

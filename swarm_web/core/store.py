@@ -1,7 +1,8 @@
-"""Connections to Redis (or Valkey): one pool per process, and per event loop for async code.
+"""Connections to Redis (or Valkey): a pool per process, and a pool per event loop for async code.
 
-The pools block: if all connections are in use a caller waits instead of failing. With REDIS_CLUSTER
-the store is a cluster (swarm_web.core.store_cluster); Celery's queue never is.
+If all connections of a pool are in use, a caller waits. With REDIS_CLUSTER the store is a cluster
+(swarm_web.core.store_cluster); its async client does not wait but raises an error. Celery's queue
+is never in a cluster.
 """
 
 from functools import cache

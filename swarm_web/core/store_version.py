@@ -18,7 +18,7 @@ class StoreTooOldError(Exception):
 
 
 async def check_store(client: redis.asyncio.Redis) -> None:
-    """Raise StoreTooOldError if the store is too old; log a warning if this cannot be found out."""
+    """Raise StoreTooOldError if the store is too old; log a warning if that is unknown."""
     try:
         await client.xtrim(_PROBE, minid="0-1")
         await client.lpop(_PROBE, 1)

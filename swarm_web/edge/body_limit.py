@@ -1,8 +1,8 @@
-"""ASGI middleware that refuses a request body that is too large before all of it has arrived.
+"""ASGI middleware that refuses large request bodies without receiving them completely.
 
 Django stores the whole body before it handles the request, so its own limits apply too late. If the
-declared length is too large, this middleware refuses the body before it is read. It refuses a body
-in chunks (RFC 9112, 7.1) as soon as too many bytes have arrived. The server discards the rest of
+declared length is too large, this middleware refuses the body before it is read. A chunked body
+(RFC 9112, 7.1) is refused as soon as too many bytes have arrived. The server discards the rest of
 the body, so that the client can read the response.
 """
 

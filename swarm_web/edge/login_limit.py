@@ -1,9 +1,10 @@
-"""Limits on password logins in each PERIOD_S, counted in Redis by address and by name.
+"""Limits on password logins in PERIOD_S seconds, counted in Redis by address and by name.
 
 An attempt is counted before the password is checked, so that simultaneous attempts cannot bypass
 the limit. An attempt refused for its address does not count for the name: a single address cannot
-lock an operator out. An attempt with the right password is subtracted afterwards; allauth limits
-the second-factor codes that follow it. While Redis is unavailable no attempt is refused.
+lock an operator out. An attempt with the right password is subtracted afterwards; if the login also
+needs a second-factor code, allauth limits the codes. While Redis is unavailable no attempt is
+refused.
 """
 
 import hashlib
@@ -61,9 +62,10 @@ def limit_logins(login: Login) -> Login:
 
 
 def limit_challenges(view: Login) -> Login:
-    """Wrap allauth's passkey view: limit requests to MAX_CHALLENGES per address and PERIOD_S.
+    """Wrap allauth's passkey view: limit the requests of an address.
 
-    Further requests are refused without calling the view.
+    After MAX_CHALLENGES requests in PERIOD_S seconds, further ones are refused without calling the
+    view.
     """
 
     @wraps(view)

@@ -1,10 +1,10 @@
 """Limits on nodes' websocket handshakes, checked without the database.
 
-All handshakes are refused during a shutdown or maintenance, and while GATEWAY_WAITING or more
-handshakes and first messages of nodes wait for the database. A token that was accepted recently is
-*known* to this process. For each known token, the number of handshakes is limited. Handshakes with
-unknown tokens, or without a token, are refused if their network sent too many wrong or missing
-tokens. So wrong tokens do not block a known node in the same network.
+All handshakes are refused during a shutdown or maintenance, and while at least GATEWAY_WAITING
+handshakes and hellos of nodes wait for the database. A token that was accepted recently is *known*
+to this process. For each known token, the number of handshakes is limited. If too many handshakes
+of a network had a wrong token or none, its next handshakes with an unknown token or none are
+refused. So wrong tokens do not block a known node in the same network.
 """
 
 from dataclasses import dataclass

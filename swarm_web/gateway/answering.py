@@ -120,10 +120,10 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 
 
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
-    """Record a refusal for the node's page and, if it is evidence of conduct, count it as evidence.
+    """Record a refusal for the node's page, and count it as evidence of the node's conduct.
 
-    A refusal is evidence if the node has joined a season and `Hub.count_refusal` counts the
-    refusal's code, unless only the limit of the whole account is exceeded.
+    It is counted only if the node is enrolled in a season and `Hub.count_refusal` accepts its code
+    as evidence. A refusal is never counted if only the limit of the whole account was exceeded.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)

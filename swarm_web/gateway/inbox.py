@@ -1,11 +1,10 @@
 """The queue of a connection's unhandled events; it can grow while the node reads no reply.
 
-While a node reads no reply, a server that also reads nothing cannot distinguish a slow link from a
-node that sends without ever reading. So this module reads up to MAX_AHEAD events ahead. This is
-several times the number of messages that a client sends before its socket is closed, however slow
-its link is or long its machine sleeps: a client has at most one request pending for training, one
-for the judge and one for the panel, and gives up on each after 30 s at the earliest; a socket that
-accepts no data is closed after `roster.STALLED_S`.
+A node that reads no reply may have a slow link, or it may send without ever reading. To tell the
+two cases apart, this module reads up to MAX_AHEAD events ahead. A proper client sends far fewer
+messages, however slow its link is or long its machine sleeps. It has at most one request pending
+for training, one for the judge and one for the panel, and gives up on each after 30 s at the
+earliest. A socket that accepts no data is closed after `roster.STALLED_S` seconds.
 """
 
 import asyncio
@@ -37,8 +36,8 @@ class Inbox:
         """Start to read events into the queue, until `take` or `stop` is called.
 
         Reading also ends when more than MAX_AHEAD events are queued; `on_overrun` is then called.
-        Reading ends without this call when the queued events exceed _MAX_BYTES, or after the event
-        that ends the connection. Must not be called during `take`.
+        It ends, without calling `on_overrun`, when the queued events exceed _MAX_BYTES, and after
+        the event that ends the connection. `read_ahead` must not be called during `take`.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_ahead(on_overrun))

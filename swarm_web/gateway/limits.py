@@ -83,7 +83,7 @@ Bucket = TypeVar("Bucket", bound=TokenBucket | Allowance)
 
 
 class KeyedBuckets(Generic[Bucket]):
-    """Buckets by key; full buckets are removed each time that the number of buckets has doubled.
+    """Buckets by key; full ones are removed each time the number of buckets has doubled.
 
     A new bucket is full, so removing full ones changes no limit. If more than `max_buckets` / 2
     buckets remain, all are removed: an attacker who invents keys cannot fill the memory.

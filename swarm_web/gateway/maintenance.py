@@ -11,7 +11,7 @@ _CODE = ErrorCode.SERVER_MAINTENANCE
 
 
 def follow_maintenance(latest: Maintenance | None, *, now: datetime) -> None:
-    """Dismiss and refuse all nodes while the maintenance `latest` is on; end the refusal after it.
+    """Dismiss and refuse all nodes if the maintenance `latest` is on; otherwise end the refusal.
 
     Call it every second, because nodes may connect before this process knows of the maintenance.
     """

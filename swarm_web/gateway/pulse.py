@@ -1,4 +1,4 @@
-"""The pulse: the common heartbeat of the web processes, which each writes while it can serve nodes.
+"""The pulse: one heartbeat for all web processes; each process writes it while it can serve nodes.
 
 If no process writes it for some seconds, the judge extends open rounds
 (`judge.engine.unserved_time`).

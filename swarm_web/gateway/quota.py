@@ -70,10 +70,7 @@ class Quota:
         return self.refused >= FLOOD_REFUSALS
 
     def take(self, size: int) -> Wait:
-        """Count a message of `size` bytes, and return a wait of 0 s, if the message is allowed.
-
-        Otherwise return in how many seconds the node may send the message again.
-        """
+        """Return how long a message of `size` bytes must wait, and count it if it need not wait."""
         now = monotonic()
         # Looked up each time, because full ones are removed and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)

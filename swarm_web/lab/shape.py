@@ -22,9 +22,10 @@ LEVEL = 0.05
 
 
 class LabEstimate(Struct, frozen=True):
-    """A mean over the paired seeds, and the ends of its interval, None if there are too few seeds.
+    """A mean over the paired seeds; `low` and `high` are None if there are too few for an interval.
 
-    A seed is *paired* if every arm that has finished runs has a finished run with this seed.
+    A seed is *paired* if each arm has a finished run with it. Arms without any finished run are
+    ignored here.
     """
 
     value: float
@@ -83,10 +84,10 @@ class LabArm(Struct, frozen=True):
     `settings` describes the arm's own settings in one line. `own` and `training_set` are the
     cumulative rewards of own rollouts and of training sets. `held_out_area` is the mean of the
     held-out curve, `held_out_final` its end; both are None with fewer than two evaluations.
-    `take_off` is the median over runs of the round from which own reward stays above a threshold,
-    None if half of the runs or more have no such round. `tokens` (generated) and `bytes` (sent and
-    received) are sums over training nodes and rounds. `informative_in_set` is the mean number of
-    informative rollouts in a training set.
+    A run takes off in the round from which its own reward stays above a threshold. `take_off` is
+    the median of these rounds, None if half of the runs or more do not take off. `tokens`
+    (generated) and `bytes` (sent and received) are sums over training nodes and rounds.
+    `informative_in_set` is the mean number of informative rollouts in a training set.
     """
 
     name: str
@@ -286,9 +287,9 @@ class LabSummaryAnswer(Struct, frozen=True):
     """The findings about one question of the lab.
 
     `figures` is the list of findings, empty if nothing was measured. `pending` is the number of
-    comparisons that were announced but have no report yet. `confirmed_on_unseen` is True only for
-    the question whether there is a better recipe than the paper's, if there are findings, all of
-    them are confirmatory and as expected, and nothing is pending.
+    comparisons that were announced but have no report yet. `confirmed_on_unseen` is used for one
+    question only: whether a recipe is better than the paper's. It is True if there are findings,
+    all of them are confirmatory and as expected, and nothing is pending.
     """
 
     figures: list[LabFinding] = []

@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 def require_free(port: int) -> None:
-    """Raise LaunchError if `port` is in use."""
+    """Raise LaunchError if `port` cannot be opened, for example because it is in use."""
     try:
         socket.create_server((HOST, port)).close()
     except OSError as error:

@@ -52,7 +52,7 @@ def unprivileged_user() -> RunAs:
 
 
 def nobody() -> RunAs:
-    """Return how root runs a process where user namespaces are refused: as the account `nobody`."""
+    """Return how root runs a process as the account `nobody`, without a user namespace."""
     entry = pwd.getpwnam("nobody")
     return RunAs(owner=(entry.pw_uid, entry.pw_gid))
 

@@ -21,12 +21,11 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
-    """Raise ValidationError if a title has forbidden characters.
+    """Raise ValidationError if a title is invalid; an empty title is valid.
 
-    Forbidden are control, format (except joiners), private-use and unassigned characters, line
-    separators, and letters that look empty. The error is also raised if nothing in the title is
-    visible, or if, with accents decomposed (NFD), more than _MAX_MARKS combining marks follow each
-    other. An empty title is valid.
+    Forbidden are control, format (except joiners), surrogate, private-use and unassigned
+    characters, line and paragraph separators, and invisible letters. A title needs a visible
+    character. Decomposed (NFD), it has at most _MAX_MARKS combining marks in a row.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(

@@ -66,7 +66,7 @@ class ChannelForm(EventsForm):
     def clean(self) -> dict[str, Any]:
         """Check the address by the rules of the chosen kind.
 
-        For e-mail, clear the address, because messages go to the account's own one.
+        For e-mail, clear the address, because messages go to the account's own address.
         """
         data = super().clean() or {}
         if data.get("kind") == Channel.Kind.EMAIL:

@@ -51,8 +51,8 @@ class Channel(models.Model):
     delays only its own messages. `failures` counts the failed attempts since the last success, or
     since the channel was switched on. `failing_since` is the time of the first of these failures.
     `failed_at` and `failure` describe the latest failed attempt; switching the channel on clears
-    `failure`. `round_told_at` is the closing time of the latest round about which a message to the
-    channel was queued.
+    `failure`. When a message about a round is queued, `round_told_at` becomes the closing time of
+    this round.
     """
 
     class Kind(models.TextChoices):

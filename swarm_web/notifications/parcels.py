@@ -1,4 +1,4 @@
-"""Deliveries prepared for sending by a thread that does not read the database."""
+"""Deliveries, prepared so that a thread can send them without reading the database."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""The relay: a bounded pool of rollouts in memory, and what nodes contribute to it and use."""
+"""The relay: a bounded pool of rollouts in memory, and records of what nodes publish and use."""

@@ -89,7 +89,7 @@ class ContributionAdmin(UneditedAdmin[Contribution]):
 
 @admin.register(Conduct)
 class ConductAdmin(UneditedAdmin[Conduct]):
-    """List nodes' conduct and hand-out levels; actions to change levels are on Contributions."""
+    """Lists nodes' conduct and hand-out levels; `ContributionAdmin` can change the levels."""
 
     list_display = [
         *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),
@@ -106,7 +106,7 @@ class ConductAdmin(UneditedAdmin[Conduct]):
 
 @admin.register(ArchivedRollout)
 class ArchivedRolloutAdmin(UneditedAdmin[ArchivedRollout]):
-    """List archived rollouts, and delete those that should not be public."""
+    """Lists archived rollouts; those that should not be public can be deleted."""
 
     list_display = [
         "rollout",

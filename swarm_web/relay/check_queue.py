@@ -4,7 +4,7 @@ A web process draws the rollouts to check at random from its pool (`SeasonPool.c
 the more rollouts a node has in the pool, the more often it is checked, and it cannot avoid checks
 by timing or counting.
 
-This module has one key that `relay.hub` does not list; it expires:
+Key of season `s`, with an expiry (`relay.hub` lists the other keys):
     relay:{s}:checked    sorted set of the rollouts taken for checks, `<key>@<publication time>`,
                          scored by the time when they were taken
 """

@@ -22,14 +22,15 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
   finding, however often it is disconnected: a slow link, a link that loses large packets and a
   sleeping machine look the same.
 - COPYING: more than COPY_SHARE of the rollouts that the node offered in an hour were copies of
-  rollouts in the pool (the binomial test). `likeness` mistakes 4 in 100 honest rollouts for copies
-  for the policies on which it errs most often, and 3 in 10,000 for all others. A node that copies
-  everything gets this finding after 9 rollouts.
+  rollouts in the pool (the binomial test). `likeness` also takes some honest rollouts for copies:
+  for the policies on which it errs most often, 4 in 100; for policies with short completions, at
+  most 3 in 10,000. A node that copies everything gets this finding after 9 rollouts.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
-  training (the binomial test). Their question cannot be generated, or is the judge's, or the
-  verifier hangs or fails on a completion. Examples of findings: 4 of the first 4, 8 of 20, 14 of
-  64. Completions without an answer are no evidence: an untrained model gives no answers. The
-  finding may be false if the worker's machine repeatedly stalls for the verifier's whole deadline.
+  training (the binomial test). A rollout is useless if its question cannot be generated or is the
+  judge's, or if the verifier hangs or fails on a completion. Examples of findings: 4 of the first
+  4, 8 of 20, 14 of 64. Completions without an answer are no evidence: an untrained model gives no
+  answers. The finding may be false if the worker's machine repeatedly stalls for the verifier's
+  whole deadline.
 - MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
   declares informative have no right completion (the binomial test); at least 17 must be checked. A
   client declares a rollout if its own verifier found both right and wrong completions, and
@@ -42,15 +43,14 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
 **Too right to be true.** If a policy solves a question with a chance of p, all of its completions
 are right with a chance of at most p, however many there are. So for questions drawn at random, the
 share of all-right rollouts in each dataset is at most the share that the node solves in the judge's
-rounds. Clients drop informative rollouts last, which only lowers the share of all-right rollouts.
-The share in the judge's rounds is taken as the upper Clopper-Pearson limit at JUDGE_ERROR over the
-rounds that opened since the checks began, plus MARGIN. MARGIN allows for what a node learns or
-forgets between a check and a round, and for another sampling temperature. The number of all-right
-rollouts is tested at SIGNIFICANCE against a binomial distribution, whose probability is the mean of
-these limits over the checks: no sum of independent events with the same mean has a heavier upper
-tail (Hoeffding 1956).
-A node that solves 6 of the judge's 64 questions and publishes only right answers gets the finding
-after 16 checks.
+rounds. A client with a full queue drops informative rollouts last, which only lowers the share of
+all-right ones. The share in the judge's rounds is taken as the upper Clopper-Pearson limit at
+JUDGE_ERROR over the rounds that opened since the checks began, plus MARGIN. MARGIN allows for what
+a node learns or forgets between a check and a round, and for another sampling temperature. The
+number of all-right rollouts is tested at SIGNIFICANCE against a binomial distribution, whose
+probability is the mean of these limits over the checks: no sum of independent events with the same
+mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of the judge's 64 questions and
+publishes only right answers gets the finding after 16 checks.
 
 Only this test detects right answers with poisonous text around them. It detects no such text if the
 judge has asked the node nothing from the dataset since the checks began, if the node is right as

@@ -65,12 +65,12 @@ class DeliveredList:
         self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
-        """Forget rollouts that the pool no longer holds, except for the latest ones.
+        """Forget rollouts that the pool no longer holds; `held` has the keys that it holds.
 
-        The latest are the last REMEMBERED reported rollouts and the last REMEMBERED unreported
-        ones. `held` has the keys of the rollouts in the pool. A call does nothing while the list
-        has fewer than 4 * REMEMBERED rollouts, or fewer than twice the number that remained after
-        the previous search of the list. So the amortised cost per added rollout is O(1).
+        The last REMEMBERED reported rollouts and the last REMEMBERED unreported ones are always
+        kept. The list is searched only when it has at least 4 * REMEMBERED rollouts, and at least
+        twice as many as the last search left; otherwise a call does nothing. So the amortised cost
+        per added rollout is O(1).
         """
         if len(self) < self._sweep_at:
             return
@@ -109,7 +109,7 @@ class DeliveredList:
 
     @classmethod
     def unpack(cls, packed: bytes) -> "DeliveredList":
-        """Return the list that `pack` packed. Raises msgspec.DecodeError."""
+        """Return the list that `pack` packed. Raises msgspec.DecodeError if it is unreadable."""
         waiting, reported = msgspec.msgpack.decode(packed, type=_Stored)
         delivered = cls()
         delivered._waiting = {key: Delivered(giver, archived) for key, giver, archived in waiting}

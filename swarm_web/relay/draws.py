@@ -132,7 +132,7 @@ class Drawing:
         return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
     def take(self, count: int, pick: Callable[[], Entry | None]) -> None:
-        """Add results of `pick` to `picked`, until it has `count` entries or `pick` finds none."""
+        """Add results of `pick` to `picked` until that has `count` entries or `pick` finds none."""
         while len(self.picked) < count and (entry := pick()) is not None:
             self.picked[entry] = None
 

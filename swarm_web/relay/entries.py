@@ -1,7 +1,7 @@
 """A rollout in a pool window, and the sets used to draw and evict rollouts; no I/O.
 
-A `Bag` returns in constant time the entry at a random index, from a list (for draws), and the
-oldest entry, from an `OrderedDict` (for evictions).
+Draws need an entry at a random index, and evictions need the oldest entry. A `Bag` gives both in
+constant time.
 """
 
 import heapq
@@ -61,7 +61,7 @@ def strip_logprobs(body: bytes) -> bytes:
 class Bag:
     """A set of entries. `entries` lists them in no particular order.
 
-    Adding, removing, and reading the oldest (first added) or an indexed entry take O(1).
+    Adding, removing, and reading an entry by index or the oldest one (first added) take O(1) time.
     """
 
     __slots__ = ("_indexes", "entries")

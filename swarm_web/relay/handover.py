@@ -162,7 +162,7 @@ class Members:
         return True
 
     async def write(self) -> None:
-        """Write the rollout lists of nodes that left to Redis. Raises RedisError if this fails."""
+        """Write to Redis the lists of the nodes that left. Raises RedisError if this fails."""
         async with self._writing:
             by_season: defaultdict[int, list[tuple[SeasonNode, LeftState]]] = defaultdict(list)
             for season_node, left in self._left.items():

@@ -1,17 +1,18 @@
 """The relay of one web process: the pools of its seasons, and their exchange with the stores.
 
-Publishing, drawing and reporting change only memory. The collected changes are written in batches:
-to Redis every quarter of a second, to Postgres every few seconds. A clean stop writes everything
-(`close`). A killed process loses the rollouts and counts of the last seconds.
+Publishing, drawing and reporting change only memory. The collected changes are written in batches.
+Every quarter of a second, rollouts and the lists of nodes that left go to Redis. Every few seconds,
+contributions go to Postgres, and credits and counts of deliveries go to Redis. A clean stop writes
+everything (`close`). A killed process loses the rollouts and counts of the last seconds.
 
 Keys of season `s`, all in one slot of a cluster and with an expiry (`relay.replica`, `relay.pairs`
 and `relay.check_queue` list further ones):
-    relay:{s}:given        hash of how many times rollouts of each node were given to others
+    relay:{s}:given        hash of node id to how many times its rollouts were given to others
     relay:{s}:held         how many rollouts the pool holds
     relay:{s}:list:<node>  rollouts given to a node that left (`relay.delivered`)
-    relay:{s}:holders      hash of which process each node uses now (`relay.handover`)
+    relay:{s}:holders      hash of node id to its current tenure in a process (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
-    relay:{s}:weights      hash of the hand-out weights of nodes, where they are not 1
+    relay:{s}:weights      hash of node id to hand-out weight, for weights other than 1
     relay:{s}:turn         exists for CHECK_EVERY_S after a process began to queue rollouts to check
 Keys of the site:
     relay:credits          list of batches of credits, which a worker books (`relay.credits`)
@@ -196,7 +197,7 @@ class Hub:
             await self._refresh(pool)
 
     async def close(self) -> None:
-        """Stop the background work, and write all collected changes; drop those that fail."""
+        """Stop the background work and write all collected changes; drop what cannot be written."""
         if self._refreshing is not None:
             await end_task(self._refreshing)
         self._refreshing = None

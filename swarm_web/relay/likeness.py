@@ -5,15 +5,15 @@ answers, such as `<answer>4</answer>` eight times. A node may also send several 
 question: with `resampling = history` it samples unsolved ones again, within minutes. So equal
 answers prove nothing if the policy has few possible answers. The rollout itself shows whether it
 has few, because its completions are independent samples: if they all differ from each other, the
-policy's next sample would differ from them too, and a similar text was copied.
+policy's next sample would differ from them too, so a similar text is a copy.
 
 **The marks.** Each completion gets four minhashes, the least values of four hash functions over its
-shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
-Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). Values that
-occur in several completions of a rollout are dropped: they come from a template, or from an answer
-that the model often gives. The remaining values are the rollout's marks. A rollout with enough
-marks is remembered. A later rollout of the same party for the same question is a near-copy if it
-has enough of the remembered rollout's marks:
+shingles of 16 bytes, about three words. The probability that two texts share the minhash of a hash
+function is their Jaccard similarity (Broder 1997, "On the resemblance and containment of
+documents"). Values that occur in several completions of a rollout are dropped: they come from a
+template, or from an answer that the model often gives. The remaining values are the rollout's
+marks. A rollout with enough marks is remembered. A later rollout of the same party for the same
+question is a near-copy if it has enough of the remembered rollout's marks:
 
 | completions of a rollout | it is remembered if | a later one is a near-copy if |
 |---|---|---|
@@ -58,9 +58,9 @@ _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.u
 
 
 class Digests(NamedTuple):
-    """Digests of a rollout: `question` is a digest of its task spec alone.
+    """Digests of a rollout.
 
-    `content` is a digest of the task spec and the completions.
+    `question` is a digest of its task spec, and `content` one of its task spec and completions.
     """
 
     question: bytes

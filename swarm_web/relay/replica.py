@@ -148,7 +148,10 @@ class Replica:
         return sorted(_shift(entries, by=-ahead_s), key=lambda entry: entry.at)
 
     def reset(self) -> None:
-        """Let the next `read` begin at the start of the streams: Redis may have lost them."""
+        """Let the next `read` begin at the start of the streams.
+
+        Call this if Redis may have lost the streams: the stored positions are then wrong.
+        """
         self._positions.clear()
 
 

@@ -64,7 +64,7 @@ class Change:
     floods: int = 0
 
     def add_report(self, report: ReportTraining) -> None:
-        """Replace the report, and raise each of TOTALS to its reported value if this is larger."""
+        """Replace the report; each field of TOTALS keeps its old value if that is larger."""
         self.report = report
         self.step = max(self.step, report.step)
         self.local_used = max(self.local_used, report.local_used)

@@ -23,10 +23,10 @@ WINDOW = 64
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether a node's declarations have lapsed, and the checks in the present window of checks.
+    """Whether a node's declarations have lapsed, and the counts of the current window of checks.
 
-    `checked` is the number of declarations checked in this window so far, which is less than
-    WINDOW. `false` is the number of false ones among them.
+    `checked` is the number of declarations checked in this window so far; it is less than WINDOW.
+    `false` is the number of false ones among them.
     """
 
     checked: int

@@ -1,16 +1,17 @@
 """The pool window: the recent rollouts of a season, in the memory of one web process; no I/O.
 
-Bounds keep it small and fair. If a new entry exceeds a bound, an old one is evicted:
+Bounds keep it small and fair. If a new entry exceeds a bound, old entries are evicted:
 
 - over the bound of a node or party: the oldest entry of this node or party
-- over the bound of a dataset: the oldest entry of this dataset by the party that has most of them
+- over the bound of a dataset: in this dataset, the oldest entry of the party with most entries
 - over the window's bound of entries: the oldest entry of the party with most entries
 - over the window's bound of bytes: the oldest entry of the party with most bytes
 
 So a party that floods the window evicts only its own rollouts once it holds more than any other.
 
-Times are Unix seconds. With n entries, adding takes O(log n) amortised; `relay.draws` states the
-probabilities and the cost of drawing.
+Times are Unix seconds. With n entries, adding takes O(log n) amortised, but an eviction over the
+bound of a dataset may search all entries of a party. `relay.draws` states the probabilities and the
+cost of drawing.
 """
 
 from collections.abc import Container
@@ -55,9 +56,10 @@ class Bounds:
 
 
 class PoolWindow:
-    """The rollouts of one season that this process can hand out, and the sum of their bytes.
+    """The rollouts of one season that this process can hand out.
 
-    `key in window` tells whether the window holds a rollout with this `Entry.key`.
+    `bytes_held` is the sum of the sizes of their bodies (JSON). `key in window` tells whether the
+    window holds a rollout with this `Entry.key`.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -88,17 +90,17 @@ class PoolWindow:
     def add(self, entry: Entry, *, now: float) -> Outcome:
         """Add an entry, and evict expired entries and entries over a bound; return the outcome.
 
-        - DUPLICATE: not added, because the window holds a rollout with the entry's key, or one that
-          is remembered (`relay.likeness`) and has the entry's task and completions.
+        - DUPLICATE: not added, because the window holds a rollout with the same key, or a
+          remembered rollout (`relay.likeness`) with the same task and completions.
         - NEAR_DUPLICATE: not added, because it is similar to one of the last _MAX_COMPARED rollouts
           of the same party for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
-        A copy may reach this process before its original. So a remembered rollout with the entry's
-        task and completions is removed, and `entry` is added, if the rollout is of another party
-        and was published later than `entry`. This does not apply if `entry` is published at `now`
-        or is a near duplicate. A publication time after `now`, which can come from the clock of
-        another process, counts as `now`.
+        A copy may reach this process before its original. So a remembered rollout with the same
+        task and completions is replaced by `entry` if it is of another party and was published
+        later. This does not apply if `entry` was published at `now` or is a near duplicate. A
+        publication time after `now`, which can come from the clock of another process, counts as
+        `now`.
         """
         self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:

@@ -43,10 +43,10 @@ _ISOLATED_SHARE = 0.4
 class Population:
     """The nodes by index, in the order in which they join.
 
-    `arrivals` (nodes,) are the times of joining, ascending; all rounds together take the time from
-    0 to 1. The first nodes are one untrained node for each model. `groups` (nodes,) has the index
-    of each trained node's model in KINDS, and -1 for untrained nodes. `floors` and `ceilings`
-    (nodes, datasets) are the chances to solve a question before and after training.
+    `arrivals` (nodes,) are the times of joining, ascending, from 0 (the first round) to 1 (the end
+    of the last one). The first nodes are one untrained node for each model. `groups` (nodes,) has
+    the index of each trained node's model in KINDS, and -1 for untrained nodes. `floors` and
+    `ceilings` (nodes, datasets) are the chances to solve a question before and after training.
     """
 
     names: list[str]

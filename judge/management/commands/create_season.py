@@ -35,10 +35,10 @@ DEMO: dict[str, Any] = {
 class Command(BaseCommand):
     """Create and start a season with questions for a year, or a short one for a demo (`--demo`).
 
-    Does nothing if a season is running, with one exception: `--demo` replaces a season that the
-    judge has paused (`Season.halt_reason`), if its name is the value of `--name`, with or without a
-    number. If another season has the name, `--demo` adds a number to it. Raises CommandError if the
-    name is taken and `--demo` is not given, or if the task mix fails a check.
+    Does nothing if a season is running, with one exception: `--demo` replaces a running season that
+    the judge has paused (`Season.halt_reason`) and whose name is that of `--name`, alone or with a
+    number. If the name of the new season is taken, `--demo` adds a number to it; without `--demo`,
+    CommandError is raised. CommandError is also raised if the task mix fails a check.
     """
 
     help = "Create and start a season with questions for a year, unless one is running."

@@ -44,10 +44,11 @@ class Command(BaseCommand):
     ) -> None:
         """Print how many nodes each arm needs in trials of `rounds` rounds and of fewer rounds.
 
-        `effect` is the difference to show, `spread` the standard deviation between nodes, `noise`
-        that of single rounds; all are in points, hundredths of a score. If `like` names a model,
-        measured values replace `spread` and `noise`. Raises CommandError if a value is out of
-        range, or if the model was never tested.
+        `effect` is the difference to show, `spread` the standard deviation between nodes, and
+        `noise` the standard deviation of one node's score between rounds. All three are in points,
+        hundredths of a score. If `like` names a model, its measured values replace `spread` and
+        `noise`. `models` is the number of models that the season tests. Raises CommandError if a
+        value is out of range, or if no season tested the model `like`.
         """
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
             raise CommandError(

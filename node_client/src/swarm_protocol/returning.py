@@ -1,7 +1,7 @@
 """How long a node waits between attempts to reconnect.
 
 A node waits at most `return_within` seconds (a field of its latest welcome) between two attempts.
-It waits at most MAX_PAUSE_S instead if it lost the connection more than HURRY_S ago, or if the next
+It waits at most MAX_PAUSE_S instead if it lost the connection at least HURRY_S ago, or if the next
 round is known to open more than SOON_S from now. If the coordinator refuses with `retry_after`, the
 node waits for that time, but at most MAX_WAIT_S. The judge relies on these limits when it moves
 openings and deadlines after an outage.

@@ -22,8 +22,9 @@ Floats = npt.NDArray[np.float64]
 class Minimum:
     """How much a node must have taken part to be ranked.
 
-    At least `questions` questions must count for the node. Of the rounds in which it was scored and
-    the rounds that it missed, the former must be at least `attendance` percent.
+    At least `questions` questions must count for the node. Its attendance must be at least
+    `attendance` percent. Attendance is the number of rounds in which the node was scored, divided
+    by that number plus the number of rounds that it missed.
     """
 
     questions: int

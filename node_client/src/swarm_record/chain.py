@@ -95,7 +95,10 @@ def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
 
 
 def encode_signed_head(*, sequence: int, head: str) -> bytes:
-    """Return the bytes that the site signs for its chain's newest link: its number and its hash."""
+    """Return the bytes that the site signs to confirm the newest link of its chain.
+
+    `sequence` is the number of this link, `head` its hash.
+    """
     return f"{_HEAD}\n{sequence}\n{head}\n".encode()
 
 

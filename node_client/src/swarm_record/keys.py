@@ -1,4 +1,4 @@
-"""Ed25519 keys and signatures (RFC 8032), as lower-case hex."""
+"""Ed25519 (RFC 8032): private keys are bytes; public keys and signatures are lower-case hex."""
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -22,7 +22,7 @@ def merkle_root(entries: Iterable[bytes]) -> str:
 
 
 def join_leaves(level: list[bytes]) -> str:
-    """Return the hex root over the entries whose hashes (`hash_leaf`) are given in order."""
+    """Return the `merkle_root` of entries, given their hashes (`hash_leaf`) in order."""
     if not level:
         return hashlib.sha256(b"").hexdigest()
     while len(level) > 1:

@@ -123,6 +123,8 @@ def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> 
 def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
+    The result has the shape of the arrays in `stretches`, which must not be empty.
+
     Let d be the difference between the two nodes in one column of the matrix. If the nodes are
     equal, d is as likely as -d. If the bet z on a column depends only on earlier columns, then the
     product over all columns of
@@ -130,10 +132,11 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
         exp(z d) / cosh(z d),   where log cosh(z d) <= (z d)² / 2,
 
     is a martingale that starts at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
-    an average of several such products. Half of the stake is bet on each of the two nodes.
-    `_SHARES` divides each half among one bet for each of EFFECTS and the constant STEADY_BET. The
-    bet for an effect is the effect divided by the variance of a round's difference. This variance
-    is estimated before each stretch, from a prior and the squared differences in earlier stretches.
+    an average of several such products. Half of the stake is bet on each of the two nodes. Each
+    half is divided among several bets, in the proportions `_SHARES`: one bet for each of EFFECTS,
+    and the constant STEADY_BET. The bet for an effect is the effect divided by the variance of a
+    round's difference. This variance is estimated before each stretch, from a prior and the squared
+    differences in earlier stretches.
 
     Larger divisors are used, so the expected value of the product is at most 1. For a whole round,
     the divisor is exp((z d)² / 2). For a question, it is cosh(z s) to the power (d / s)², where s

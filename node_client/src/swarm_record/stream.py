@@ -33,7 +33,7 @@ def allocate_columns(end: int, questions: int) -> tuple[int, int]:
 
 
 def pack(bits: Bits) -> bytes:
-    """Return bits as bytes, eight in each: the first of the eight is the byte's highest bit.
+    """Return a row of bits as bytes; the first of each eight bits is the highest bit of its byte.
 
     The last byte is filled up with zeros.
     """

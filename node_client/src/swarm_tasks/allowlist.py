@@ -74,8 +74,8 @@ def check_spec(spec: TaskSpec) -> None:
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
-    Not checked is whether the question's hash is in the training part of the keyspace. Callers that
-    generate the question check this with `question_part`.
+    This does not check whether the question's hash is in the training part of the keyspace. Callers
+    that generate the question check the hash with `question_part`.
 
     Raises RefusedError: TASK_DATASET, TASK_CONFIG (not exactly the season's configuration),
     TASK_FOREIGN (another seed or generator) or TASK_INDEX (an index outside the training part).

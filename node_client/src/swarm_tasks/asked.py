@@ -55,8 +55,8 @@ def entry_of(digests: Sequence[int], *, seal: bytes) -> bytes:
 def extend_chain(asked: str, entries: Iterable[bytes]) -> str:
     """Append entries, oldest first, to a chain, and return its newest hash as 64 hex digits.
 
-    `asked` is the newest hash before that. Each new hash is the SHA-256 of the previous hash and an
-    entry.
+    `asked` is the newest hash before the entries, NOTHING_ASKED for an empty chain. Each new hash
+    is the SHA-256 of the previous hash and an entry.
     """
     link = bytes.fromhex(asked)
     for entry in entries:

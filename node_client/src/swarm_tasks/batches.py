@@ -44,9 +44,10 @@ class BatchProgress:
         return [job for _, job in self._running]
 
     def record(self, results: Iterable[StepResult]) -> None:
-        """Record the results of one request: the steps of the jobs from `next_jobs`, in order.
+        """Record the results of one request, in the order of its steps.
 
-        There may be fewer results than steps; texts without a result become pending again.
+        For each job that `next_jobs` returned, the steps are its task and then each of its texts.
+        If the last results are missing, the texts without a result become pending again.
         """
         done = iter(results)
         unfinished: list[tuple[int, Job]] = []
@@ -72,7 +73,10 @@ class BatchProgress:
 
 
 def pending_steps(jobs: Sequence[Job]) -> list[float]:
-    """Return a request's pending values for the step board: one for each task and each text."""
+    """Return the pending values of a request's steps (`swarm_tasks.step_board`).
+
+    For each job, the list has a value for its task and then one for each of its texts.
+    """
     steps: list[float] = []
     for job in jobs:
         steps.append(NOT_GENERATED)

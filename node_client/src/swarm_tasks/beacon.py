@@ -99,8 +99,8 @@ def next_beacon(chain: str, *, after: datetime) -> Beacon:
 def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
     """Return the value in a server's response.
 
-    Raises BeaconError if the response has no value, a value of another round than `beacon` names,
-    or a value whose randomness is not the hash of its signature.
+    Raises BeaconError if the response has no value, if the value is not of the round that `beacon`
+    names, or if its randomness is not the hash of its signature.
     """
     try:
         value = msgspec.json.decode(raw, type=BeaconValue)
@@ -114,5 +114,8 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 
 
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
-    """Return the key to draw questions with: HMAC-SHA256 of `value.randomness` under `secret`."""
+    """Return the key with which a round's questions are drawn.
+
+    It is the HMAC-SHA256 of the 32 bytes that `value.randomness` encodes; its key is `secret`.
+    """
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

@@ -140,10 +140,12 @@ def draw_quiz(
     """Return a round's questions, dataset by dataset in the order of `rules.tasks`.
 
     The questions are drawn from the judge's part of the keyspace (`swarm_tasks.keyspace`). The key
-    is the secret, mixed with `beacon` if the rules name a beacon. The questions differ from each
-    other and from the season's earlier questions, which `seen` finds. In the first two formats they
-    may repeat earlier questions and, if a dataset is too small, each other; `seen` is not used. The
-    round's number and the season's name have no influence.
+    is the secret, mixed with `beacon` if the rules name a beacon. The round's number and the
+    season's name have no influence.
+
+    The questions differ from each other and from the season's earlier questions. `seen` gets
+    digests of questions and returns those of earlier questions. In the first two formats, questions
+    may repeat earlier ones and, if a dataset is too small, each other; `seen` is not used.
 
     Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
     when a dataset has too few questions left, and as `Verifier.draw` does. Raises ValueError when

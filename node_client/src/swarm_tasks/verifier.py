@@ -95,7 +95,7 @@ class Verifier:
     def isolation(self) -> frozenset[str]:
         """Names of the child's active protections (`swarm_tasks.child.sandbox`).
 
-        The child is started if there is none. Raises RefusedError VERIFIER_FAILED.
+        The child is started if there is none. Raises RefusedError VERIFIER_FAILED if this fails.
         """
         with self._lock:
             return self._keeper.isolation

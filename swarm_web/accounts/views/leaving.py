@@ -26,7 +26,7 @@ _RECENT = timedelta(minutes=5)
 
 @own_page
 def data(request: HttpRequest) -> HttpResponse:
-    """Show whether the account has a public profile, and switch it on or off."""
+    """Show whether the account has a public profile; on POST, switch the profile on or off."""
     user = signed_in_user(request)
     chosen = ProfileForm(request.POST)
     if request.method == "POST" and chosen.is_valid():

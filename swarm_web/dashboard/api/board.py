@@ -53,7 +53,7 @@ Search = Annotated[Text, describe("Only nodes with this in their name.")]
 
 
 class BaseItem(ReportSchema):
-    """A node's line of the leaderboard: its score over the window, and `cells` by dataset."""
+    """A node's line of the leaderboard: its score over the window, in total and by dataset."""
 
     rank: Rank
     remark: Remark

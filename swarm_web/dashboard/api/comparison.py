@@ -37,7 +37,7 @@ class MissingOut(ReportSchema):
 
 
 class SpreadOut(ReportSchema):
-    """Standard deviations of the nodes' adjusted scores; 0.05 means 5 percentage points."""
+    """How much nodes' scores vary, as standard deviations; 0.05 means 5 percentage points."""
 
     nodes: float = describe("Between the nodes of an arm, over all rounds.", 0.05)
     rounds: float = describe("Of a node's figure in one round.", 0.08)

@@ -59,7 +59,7 @@ class LabItem(ReportSchema):
 
 
 class LabOut(ReportSchema):
-    """Whether sharing helps according to the lab, its findings, and its published reports."""
+    """The lab's verdict on whether sharing helps, its findings, and its published reports."""
 
     verdict: str = describe(
         "`helps`, `hurts`, `unclear`, `explored` (not evidence) or `unmeasured`.", "helps"
@@ -118,7 +118,7 @@ class LabIndex:
 
 @read(router, "/lab", LabOut)
 def get_lab(request: HttpRequest) -> LabIndex:
-    """Return whether sharing helps according to the lab, and the list of its reports."""
+    """Return the lab's verdict on whether sharing helps, its findings, and its readable reports."""
     summary = read_summary()
     return LabIndex(
         verdict=read_answer().verdict,

@@ -1,4 +1,4 @@
-"""What all operations of the read API share: methods, errors, the limit of requests, and ETags.
+"""What all operations of the read API share: methods, errors, the rate limit, and ETags.
 
 GET and HEAD are answered, other methods refused. Errors are `{code, message, fix}`. Each response
 has an ETag; a client that sends it in If-None-Match receives 304 while nothing has changed.
@@ -179,10 +179,11 @@ class AddressThrottle(BaseThrottle):
 
 
 def count_rows(request: HttpRequest, *, rows: int) -> None:
-    """Count a response of many rows as one request for every MAX_PAGE rows.
+    """Count a response of many rows as one request for every MAX_PAGE rows, rounded up.
 
-    The request itself was counted already. It is answered even if the count now exceeds the limit;
-    later requests in the same minute are refused. Without a limit nothing is counted.
+    The first of these requests was counted on arrival, so only the others are added. The response
+    is sent even if the count now exceeds the limit; later requests in the same minute are refused.
+    Without a limit nothing is counted.
     """
     further = math.ceil(rows / MAX_PAGE) - 1
     if settings.API_REQUESTS_PER_MINUTE and further > 0:

@@ -46,7 +46,7 @@ router = Router(tags=["rounds"])
 
 
 class RulingOut(ReportSchema):
-    """What the operator decided, why, and what it changed."""
+    """A decision of the operator, its reason, and what the decision changed."""
 
     action: str = describe("`void`, `recompute`, `quarantine`, `release` or `dismiss`.", "void")
     text: str = describe("The decision in words.")
@@ -245,8 +245,9 @@ def get_round(
 ) -> RoundReport | HttpResponse:
     """Show one round; its secret, rules, questions and scores once it has closed.
 
-    The answers are at /rounds/<number>/answers.jsonl, one per line. Against the limit of requests,
-    a round counts as one request for every 500 scores; a response with status 304 counts as one.
+    The answers are at /rounds/<number>/answers.jsonl, one per line. For the rate limit, a round
+    counts as one request for every 500 scores, rounded up; a response with status 304 counts as
+    one.
     """
     found = load_round(number)
     if found.is_revealed:

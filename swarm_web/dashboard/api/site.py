@@ -1,6 +1,6 @@
-"""The read API under /api/, which returns the content of pages as JSON, and its documentation.
+"""The read API under /api/ and its documentation. The API returns the content of pages as JSON.
 
-Scores are fractions in [0, 1], times ISO 8601 in UTC.
+Scores are fractions in [0, 1]; times are in UTC, in the format of ISO 8601.
 """
 
 import json
@@ -37,7 +37,7 @@ from swarm_web.dashboard.api.reading import (
 
 
 class ReadAPI(NinjaAPI):
-    """An API whose responses with 200 have an ETag.
+    """An API whose responses with status 200 have an ETag.
 
     A client that already has the response receives 304 instead.
     """
@@ -50,10 +50,10 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return a response, or 304 instead of 200 if the client has the response already.
+        """Return a response, with status 304 instead of 200 if the client has it already.
 
-        A response with 200 gets an ETag: the view's if it has set one, otherwise a hash of the
-        content. Responses with another status are returned unchanged.
+        A response with status 200 gets an ETag: the view's if it has set one, otherwise a hash of
+        the content. Responses with another status are returned unchanged.
         """
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response

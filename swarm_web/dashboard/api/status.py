@@ -1,4 +1,4 @@
-"""The read API's /status: the current round, and the number of connected nodes."""
+"""The read API's /status: the current round, the number of connected nodes, and versions."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ router = Router(tags=["status"])
 
 
 class StatusOut(ReportSchema):
-    """The current round, the number of connected nodes, and the site's versions."""
+    """The current round, the number of connected nodes, and the client and protocol versions."""
 
     model_config = read_under(pill="season phase until connected".split())
 
@@ -43,7 +43,7 @@ class StatusOut(ReportSchema):
 
 @dataclass(frozen=True)
 class SiteStatus:
-    """The current round, the number of connected nodes, and the site's versions."""
+    """The current round, the number of connected nodes, and the client and protocol versions."""
 
     pill: Pill
     client_version: str = CLIENT_VERSION
@@ -52,5 +52,8 @@ class SiteStatus:
 
 @read(router, "/status", StatusOut)
 def get_status(request: HttpRequest) -> SiteStatus:
-    """Return the current round and the number of connected nodes."""
+    """Return the current round, the number of connected nodes, and the site's versions.
+
+    These are the versions of the client and of the protocol that match this site.
+    """
     return SiteStatus(read_pill(now=timezone.now()))

@@ -67,7 +67,7 @@ class PassRateOut(RateOut):
 
 
 class AskedOut(ReportSchema):
-    """A revealed question; it counts for `counted` nodes, of which `solved` solved it."""
+    """A revealed question: for how many nodes it counts, and how many of them solved it."""
 
     round: RoundNumber
     prompt: str = describe("What nodes were asked.", "What is 4 + 3?")
@@ -76,7 +76,7 @@ class AskedOut(ReportSchema):
 
 
 class TaskDetail(TaskOut):
-    """One dataset with its pass rates, hardest and easiest questions in the last 100 rounds."""
+    """One dataset, with `pass_rates` and questions from the season's last 100 closed rounds."""
 
     model_config = read_under(line=TaskOut.model_fields)
 

@@ -34,7 +34,8 @@ class ArmMean:
 
     `nodes` is the mean number of nodes in these rounds. The 95 % Student's t interval is computed
     from the spread between nodes in single rounds; None if each of the rounds had a single node. A
-    mean over several rounds usually varies less, so the interval is usually wider than necessary.
+    mean over several rounds usually varies less than the mean of one round, so the interval is
+    usually wider than necessary.
     """
 
     round: int

@@ -1,4 +1,4 @@
-"""A picture of who learned from whom: givers left, takers right, and bands between them.
+"""A picture of who learned from whom: givers on the left, takers on the right, bands between them.
 
 It is a Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave
 and took is in both columns. The width of a band shows the number of rollouts.
@@ -25,10 +25,10 @@ BARS_HEIGHT = 320.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A node in one column: its name, its rectangle, and the number of rollouts in its bands.
+    """A node in one column: its name and its rectangle, which is BAR_WIDTH wide.
 
-    `used` is this number. The rectangle is BAR_WIDTH wide. The name is written at `label_x`,
-    outside of the columns.
+    `used` is the number of rollouts in its bands. The name is written at `label_x`, outside of the
+    columns.
     """
 
     node: str

@@ -62,7 +62,11 @@ class Style:
 
 
 def style_arms(arms: Sequence[LabArm]) -> dict[str, Style]:
-    """Return each arm's style by name: 4/4 looks like the site's arm swarm, 8/0 like isolated."""
+    """Return the arms' styles by name.
+
+    The arm 4/4 looks like the site's arm `swarm`, and 8/0 like `isolated`. The other arms get
+    other styles; the first twelve of them differ in colour or dash.
+    """
     styles = {name: Style(*STYLES[arm], symbol) for name, (arm, symbol) in _FIXED_STYLES.items()}
     for place, name in enumerate(arm.name for arm in arms if arm.name not in _FIXED_STYLES):
         colour, rgb = _COLOURS[place % len(_COLOURS)]

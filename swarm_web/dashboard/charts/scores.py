@@ -114,7 +114,7 @@ def draw_node(
     `points` are the node's rounds, and `base` the rounds of a node that runs the same model
     untrained, both oldest first. A line has a point for every `step`-th round, pooled over
     POOLED_ROUNDS rounds, or over `step` rounds if that is more. If `step` is 1, each round of the
-    node is also a dot.
+    node is also a dot. Without `points` the figure is empty.
     """
     if not points:
         return {"data": [], "layout": _layout([]) | {"showlegend": False}}

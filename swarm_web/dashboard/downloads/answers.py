@@ -92,10 +92,10 @@ def find_revealed(number: int) -> Round:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield a row of ASKED_COLUMNS for each round of the season before `number`, in batches.
+    """Yield a row of ASKED_COLUMNS for each round before `number` in its season, in batches.
 
-    Void rounds are included. Raises RequestError if there is no round `number`, or if its questions
-    are not public.
+    The earliest round is first. Void rounds are included. Raises RequestError if there is no round
+    `number`, or if its questions are not public.
     """
     return read_batches(numbers_before(find_revealed(number)), _select_asked)
 

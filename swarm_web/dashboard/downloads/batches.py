@@ -26,9 +26,9 @@ def read_batches(
 ) -> Iterator[Sequence[Row]]:
     """Yield the rows of all keys, in the order of the keys, in batches of about `size` rows.
 
-    `select` returns the rows of some keys, in the order of these keys. The first batch has one key;
-    the number of keys in a later batch follows from the rows per key in the batch before it. The
-    rows of one key are never split.
+    `select` returns the rows of the keys that it is given, in their order. The first batch has one
+    key; the number of keys in a later batch follows from the rows per key in the batch before it.
+    The rows of one key are never split.
     """
     at, count = 0, 1
     while at < len(keys):

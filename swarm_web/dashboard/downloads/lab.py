@@ -71,9 +71,9 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
-    """Yield the parts of a .tar.gz that has these files in a folder called `name`.
+    """Yield the parts of a .tar.gz that has the files at `paths` in a folder called `name`.
 
-    Files other than .toml are in the folder's subfolder `runs`. The same files give the same bytes.
+    Files other than .toml are in a subfolder `runs` of it. The same files give the same bytes.
     """
     compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
     for path in paths:

@@ -44,7 +44,9 @@ def _read_chain() -> Iterator[bytes]:
 
 @require_safe
 def download_results(_request: HttpRequest, number: int) -> HttpResponse:
-    """Send the results of a closed round: a header line, then a line for each node's score.
+    """Send the results of a closed round: a header line, then a line for each node.
+
+    Nodes without a score have a line too.
 
     Raises Http404 if no closed round has this number.
     """

@@ -6,7 +6,7 @@ adds `resume=<epoch>:<seq>` with the values of the last message that it received
 the later messages if they are still kept, otherwise a snapshot. With `packed=1` messages are
 gzipped JSON in binary frames. A socket stays open only while its view is up to date.
 
-It is a plain ASGI application, because it must cost little for each of thousands of browsers.
+It is a plain ASGI application, so that thousands of open sockets cost little.
 """
 
 import asyncio

@@ -53,7 +53,7 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether the view is a filtered or later page of the leaderboard; there are very many."""
+        """Whether the view is a page of the leaderboard that is filtered or not the first."""
         return self.query != BoardQuery(window=self.query.window)
 
 

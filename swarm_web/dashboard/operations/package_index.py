@@ -144,10 +144,11 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 @require_safe
 @conditional_page
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
-    """Send the METADATA of a wheel (PEP 658).
+    """Send the METADATA of a wheel (PEP 658). Answer 404 without the wheel or its metadata.
 
-    Without this file, uv requests a part of the wheel instead. If such a request fails once, uv
-    downloads twice every wheel whose index has no such file for it, also wheels of other indexes.
+    Without a metadata file, uv requests a part of the wheel, which this site does not serve. After
+    one such failure, uv downloads every wheel without a metadata file twice, also from other
+    indexes.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""

@@ -87,7 +87,7 @@ def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def question(request: HttpRequest, number: int, position: int) -> HttpResponseBase:
-    """Show a revealed question with the answers of all nodes, a page at a time."""
+    """Show a revealed question and the answers that the query selects, a page at a time."""
     found = _load_revealed(number)
     shown = next((q for q in read_round(found).questions if q.question.position == position), None)
     if shown is None:

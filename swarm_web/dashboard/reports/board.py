@@ -176,7 +176,7 @@ class BoardQuery:
     find: str = ""
 
     def encode(self) -> str:
-        """Return the query string with which the page's live socket requests the page's rows."""
+        """Return the query string for the page's live socket and its figure, without `find`."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
         parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})

@@ -168,7 +168,7 @@ class CompareReport:
 
     @property
     def progress(self) -> str:
-        """After how many rounds the claims were last tested, and will be tested next, in words.
+        """Text about the tests: after how many rounds the last one was, and the next one is.
 
         Empty without claims.
         """

@@ -131,7 +131,7 @@ class RefusalReport:
 
     @property
     def fix(self) -> str:
-        """What the owner can do about the latest refusal; empty if there is none or no advice."""
+        """What the owner can do about `last`; empty if that is unknown, or if `last` is None."""
         return _translate_fix(self.last.code) if self.last else ""
 
     @property

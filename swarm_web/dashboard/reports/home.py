@@ -133,7 +133,8 @@ def find_mover(changes: Sequence[ScoreChange]) -> ScoreChange | None:
     """Return the most significant change; None if none is significant.
 
     The test is Fisher's exact test of solved and missed questions in the two rounds, with
-    Bonferroni's correction for all nodes compared: the largest of many changes is large by chance.
+    Bonferroni's correction for all nodes compared: the largest of many changes can be large by
+    chance alone.
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]

@@ -89,8 +89,8 @@ class LabQuestion:
     """One question of the lab with its findings; `words` is the question, `key` its short name.
 
     `pending` is the number of announced comparisons that are not measured yet. `confirmed` is
-    whether a better recipe is confirmed. It can be True only for the question `recipe`: if this
-    question has findings, all are confirmatory and as expected, and no comparison is pending.
+    whether a better recipe is confirmed: there are findings, all of them are confirmatory and as
+    expected, and no comparison is pending. It is False for questions other than `recipe`.
     """
 
     key: str
@@ -168,7 +168,7 @@ class ArmRow:
 
 
 def read_answer() -> LabAnswer:
-    """Return the lab's answer, as shown on the home page and on Compare."""
+    """Return the lab's answer from its summary; without a summary, the verdict `unmeasured`."""
     summary = read_summary()
     first = next(iter(_list_questions(summary)[0].found), None)
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)

@@ -74,9 +74,9 @@ def write_change(found: LabComparison) -> str:
 
 
 def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
-    """Return the ends of the interval of the change that `write_change` writes, as texts.
+    """Return the 95 % interval of the change, as two texts: the lower and the upper end.
 
-    Returns None if there is no interval.
+    The change is that of `write_change`. Returns None if there is no interval.
     """
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)

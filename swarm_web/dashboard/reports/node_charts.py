@@ -126,8 +126,8 @@ def find_base(
     """Return the leaderboard row of the untrained node with the same model as `node`.
 
     Of several, it is the one with the most questions that count. None if there is no such node, or
-    if `node` is itself untrained. If the caller has measured a `lift`, it contains this row, so
-    passing it saves a query.
+    if `node` is itself untrained. A `lift` that the caller has measured contains the row, and saves
+    a query.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -149,7 +149,7 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The nodes with which a node exchanged rollouts in the last 7 days (PEERS_SINCE).
+    """The nodes with which a node exchanged rollouts of a season in the last 7 days.
 
     The node trained on rollouts of the nodes in `taken`, and the nodes in `given` trained on its
     rollouts. Each list has at most LISTED_PEERS nodes, those with the most rollouts first.
@@ -168,7 +168,10 @@ def read_steps(node: Node, season: Season) -> list[TrainingPoint]:
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return the nodes that exchanged rollouts with `node` in the last 7 days, in two queries."""
+    """Return the nodes that exchanged rollouts of the season with `node` in the last 7 days.
+
+    Makes two queries.
+    """
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),

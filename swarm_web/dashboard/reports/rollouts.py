@@ -181,7 +181,7 @@ def load_card(pk: int) -> Card:
 def list_archived(
     *, author: str, learner: str, dataset: str, outcome: str
 ) -> Listing[ArchivedRollout]:
-    """List the verified rollouts of the archive that match; an empty argument matches all.
+    """List the verified rollouts of the archive that match all arguments except empty ones.
 
     The newest come first. `author` is the name of the node that published the rollout, `learner`
     the name of a node that trained on it, and `outcome` a value of FoundCompletions.

@@ -56,8 +56,7 @@ class RulingLine:
     """A decision of the operator as pages show it.
 
     `action` is a Ruling.Action, `text` describes this action in words, and `reason` is what the
-    operator wrote. `changes` maps the name of what the ruling changed, such as `scores_changed`, to
-    a count.
+    operator wrote. `changes` counts what the ruling changed, by name, such as `scores_changed`.
     """
 
     action: str
@@ -68,7 +67,7 @@ class RulingLine:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """The items of `changes` for templates, where `changes.items` could mean a key `items`."""
+        """The items of `changes`. In a template, `changes.items` looks up the key `items` first."""
         return list(self.changes.items())
 
 
@@ -102,9 +101,8 @@ class QuestionReport:
     """A revealed question, with the number of nodes that solved it.
 
     `seated` nodes were scored in the round. The question counts for `counted` of them, and `solved`
-    of these nodes solved it. If an answer to the question, other than a postponed one, could not be
-    graded in time, `counted` is 0; otherwise it equals `seated`. A postponed answer that is not
-    graded in time counts as wrong.
+    of these nodes solved it. `counted` is 0 if an answer that was not postponed could not be graded
+    in time, otherwise `seated`. A postponed answer that is not graded in time counts as wrong.
     """
 
     question: Question
@@ -127,9 +125,9 @@ class QuestionReport:
 class BeaconReport:
     """The value of a public beacon (drand) that is mixed with a round's secret.
 
-    `chain` is the hash that identifies the beacon, and `round` the number of the beacon's round
-    whose value is used; the beacon publishes it at `emitted_at`. `randomness` is this value and
-    `signature` its signature; both are None until the site knows the value.
+    `chain` is the hash that identifies the beacon. The beacon publishes the value of its round
+    `round` at `emitted_at`. `randomness` is that value and `signature` its signature; both are None
+    until the site knows the value.
     """
 
     chain: str
@@ -225,11 +223,11 @@ def load_round(number: int) -> Round:
 
 
 def load_revealed_round(number: int, *, status_at: str) -> Round:
-    """Return the round of that number, whose questions are public.
+    """Return the round of that number if its questions are public.
 
     They are public once the round has closed, even if it became void later. Raises Http404 if there
-    is no such round, and RequestError if its questions are not public. The error names `status_at`,
-    an address that shows the round's phase.
+    is no such round, and RequestError if its questions are not public. Unless the round is void,
+    this error names `status_at`, an address that shows the round's phase.
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
@@ -281,7 +279,7 @@ def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round, best first and absent nodes last.
+    """Return the results of a round, best first, and nodes without a score last.
 
     The result is empty unless the round is closed.
     """
@@ -291,7 +289,7 @@ def scores_of(judge_round: Round) -> QuerySet[Score]:
 
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round in any phase, best first and absent nodes last.
+    """Return the results of a round in any phase, best first, and nodes without a score last.
 
     The query also reads the nodes. The index `scores_best_first` has this order.
     """
@@ -318,9 +316,9 @@ def read_round(judge_round: Round) -> RoundReport:
 
 
 def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport]:
-    """Read the tallies of a revealed round, and return a function that reports its questions.
+    """Return a function that makes the report of a question of this revealed round.
 
-    In a round without a summary, all of a question's counts are 0.
+    The round's summary is read once, now. Without a summary, all counts in the reports are 0.
     """
     summary = RoundSummary.objects.filter(round=judge_round).first()
 

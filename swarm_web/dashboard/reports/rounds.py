@@ -30,7 +30,7 @@ class RoundLine:
 
     @property
     def middle(self) -> tuple[float, float] | None:
-        """The first and third quartile of the trained nodes' scores; None if unknown."""
+        """First and third quartile of the trained nodes' scores; None without such scores."""
         if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         return self.summary.low, self.summary.high

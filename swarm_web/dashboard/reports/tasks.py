@@ -1,8 +1,8 @@
 """The datasets of a season: an example, levels, pass rates, and the share of informative rollouts.
 
 Here a rollout is informative if it has both right and wrong completions. Pass rates come from the
-summaries of closed rounds, and only questions of closed rounds are shown. All data are from the
-season's last rounds and its newest archived rollouts.
+summaries of closed rounds, and only questions of closed rounds are shown. Only the season's last
+rounds and its newest archived rollouts are read.
 """
 
 from collections import defaultdict
@@ -69,8 +69,8 @@ class TaskLine:
     of the level that the season uses. `example` is the dataset's newest question in the last
     LATEST_ROUNDS closed rounds, empty if there is none. `rates` are the shares of right answers in
     these rounds, by arm; arms without answers are left out. `informative` is the share of the
-    dataset's rollouts that have both right and wrong completions, among the LATEST_ROLLOUTS newest
-    rollouts of the season that are archived and verified; None if the dataset has none among these.
+    dataset's rollouts that are informative, None if it has none. Only the LATEST_ROLLOUTS newest
+    verified rollouts in the season's archive, of all datasets together, are counted.
     """
 
     dataset: str
@@ -136,7 +136,7 @@ class TaskReport:
 
 
 def read_tasks() -> SeasonTasks:
-    """Read the datasets of the shown season, in six queries at most."""
+    """Read the datasets of the shown season (`shown_season`), in six queries at most."""
     season = shown_season()
     if season is None:
         return SeasonTasks(None, [])
@@ -161,7 +161,7 @@ def read_tasks() -> SeasonTasks:
 
 
 def load_task(dataset: str) -> TaskReport:
-    """Read the report of one dataset. Raises Http404 if it is not in the shown season."""
+    """Read the report of one dataset. Raises Http404 if the shown season lacks it."""
     tasks = read_tasks()
     line = next((line for line in tasks.lines if line.dataset == dataset), None)
     if tasks.season is None or line is None:

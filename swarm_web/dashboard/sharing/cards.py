@@ -70,7 +70,7 @@ def fit_font(
 
 
 def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
-    """Return a text; if it is wider than `width`, its beginning with an ellipsis."""
+    """Return `text`, shortened with an ellipsis if it is wider than `width` pixels."""
     if font.getlength(text) <= width:
         return text
     lengths = range(len(text), 0, -1)
@@ -104,9 +104,9 @@ class Canvas:
     ) -> float:
         """Write a line of text, and return the x at which it ends.
 
-        The text is made smaller, then shortened, to fit `width`. `at` is the left end of its
-        baseline, or the point that Pillow's `anchor` names; the returned x is right only for left
-        anchors.
+        To fit `width`, the text is made smaller, down to half its size, and then shortened. `at` is
+        the point of the text that Pillow's `anchor` names, by default the left end of the baseline.
+        With an anchor that is not on the left, the returned x is wrong.
         """
         font = fit_font(
             text, weight=weight, px=px * _SCALE, min_px=px * _SCALE // 2, width=width * _SCALE

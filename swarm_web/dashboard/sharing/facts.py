@@ -32,7 +32,7 @@ _UNRANKED = {
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node's standing in the shown season.
+    """A node's standing in the shown season (`shown_season`).
 
     `score` and `interval` (over `n` questions) are None if the node was not judged yet. `rank` is
     (best, worst) among `ranked` nodes; if it is None, `unranked` says why. `recent` are the node's

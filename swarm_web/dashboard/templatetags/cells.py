@@ -115,7 +115,7 @@ def score_cells(score: Score) -> SafeString:
 
 @register.filter
 def lift_cell(lift: Lift | None) -> SafeString:
-    """Write a table cell: a node's score minus the score of its untrained model, in points.
+    """Write a table cell: a node's score minus that of its untrained model, in percentage points.
 
     The cell's tooltip names the interval and the untrained node. For None the cell has a dash.
     """
@@ -164,7 +164,10 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 @register.filter
 def reason_words(score: Score) -> SafeString:
-    """Write why a score is incomplete or missing, if it is, and what the node's owner can do."""
+    """Write why a score is incomplete or missing, and what the node's owner can do about it.
+
+    The result is empty for a complete score.
+    """
     if not score.reason:
         return SafeString()
     words = '<span class="reason">{}.</span> <small>{}</small>'

@@ -1,7 +1,7 @@
 """Template filters that format numbers: shares, intervals, rank ranges, sizes and times.
 
-Filters whose number may be missing write an en dash for None and for the empty string. Django
-passes the empty string if a template variable does not exist.
+A missing value is written as an en dash. It is None or, in most filters, also the empty string,
+which Django passes if a template variable does not exist. `ranks` and `moment` accept only None.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 def figure_writer() -> Callable[[str], str]:
     """Return a function that prepares a formatted number for text in the active language.
 
-    In languages written from right to left, the returned function adds characters that keep the
-    number's parts in order, because titles and labels cannot contain HTML elements that do this.
-    Looking up the direction takes time: call `figure_writer` once for all numbers of a page.
+    If the language is written from right to left, the returned function adds invisible characters
+    that keep the number's parts in order. Otherwise it returns the number unchanged. Looking up the
+    direction takes time: call `figure_writer` once for all numbers of a page.
     """
     return _isolate if get_language_bidi() else str
 
@@ -48,20 +48,20 @@ def _figure(text: str) -> str:
 
 @register.filter
 def share(value: float | str | None) -> str:
-    """Write a fraction of one with three decimals, such as `.347`; a dash if missing."""
+    """Write a fraction with three decimals, such as `.347`; a dash if missing."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(write_share(value))
 
 
 def write_share(fraction: float) -> str:
-    """Write a fraction of one as `share` does, but without marks for the direction of the text."""
+    """Write a fraction as `share` does, but without marks for the direction of the text."""
     return f"{fraction:.3f}".removeprefix("0")
 
 
 @register.filter
 def percent(value: float | str | None) -> str:
-    """Write a fraction of one as whole percents, `35 %`; a dash if missing."""
+    """Write a fraction as a whole number of percent, `35 %`; a dash if missing."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(f"{value:.0%}".replace("%", "\u202f%"))
@@ -69,9 +69,9 @@ def percent(value: float | str | None) -> str:
 
 @register.filter
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
-    """Write an interval of fractions of one: both ends with three decimals, an en dash between.
+    """Write an interval of fractions: both ends with three decimals, and an en dash between them.
 
-    The result is only a dash if the interval or one of its ends is missing.
+    If the interval or one of its ends is missing, the result is a single dash.
     """
     low, high = bounds or (None, None)
     return NONE if low is None or high is None else _figure(write_interval(low, high))
@@ -162,7 +162,7 @@ def write_seconds(milliseconds: int) -> str:
 
 @register.filter
 def size(count: int) -> str:
-    """Write a number of parameters with three significant digits, `494 M`; 0 is a dash."""
+    """Write a large count with up to three significant digits, `494 M`; 0 is a dash."""
     for unit, letter in _SIZES:
         figure = f"{count / unit:.3g}"
         if float(figure) >= 1:  # not `count >= unit`: 999,600 is written `1 M`, not `1e+03 k`

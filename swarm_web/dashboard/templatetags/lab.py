@@ -54,7 +54,7 @@ def estimate_interval(estimate: LabEstimate | None) -> str:
 
 @register.filter
 def p_is(p: float) -> str:
-    """Write a p-value in a sentence: `p = .031`, `p < .001`."""
+    """Write a p-value with its symbol, for use in a sentence: `p = .031`, `p < .001`."""
     written = "< .001" if p < SMALLEST_P else f"= {write_share(p) if p < 1 else 1}"
     return figure_writer()(f"p {written}")
 

@@ -101,11 +101,11 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message, which is not sent again if the attempt fails.
+    """Queue a test message. If the attempt to send it fails, there is no second attempt.
 
     If the channel's latest attempt failed, the pause before the next attempt ends now, so that the
-    test is sent soon. Raises RequestError if the account has already sent MAX_TESTS tests in a
-    period, which begins with a test and lasts TESTS_PERIOD_S seconds.
+    test is sent soon. An account may send MAX_TESTS tests within TESTS_PERIOD_S seconds of the
+    first one; a further test raises RequestError.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

@@ -1,8 +1,8 @@
 """The outbox: leases due messages, which a courier's threads send, and records the outcomes.
 
 A lease is on a channel: it postpones the channel's next attempt by LEASE, so that no other worker
-sends the message at the same time, unless `send_test` or `switch_on` ends the lease early. If a
-worker dies, its messages are sent again when the lease ends, with the same ids.
+sends the message at the same time. `send_test` and `switch_on` can end the lease early. If a worker
+dies, its messages are sent again when the lease ends, with the same ids.
 """
 
 from collections.abc import Iterable

@@ -86,8 +86,9 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back, for channels that got one about the silence.
+    """Queue messages about nodes that are back.
 
+    A channel gets one if it has a message about the node's silence and still reports this event.
     Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
     """
     with transaction.atomic():

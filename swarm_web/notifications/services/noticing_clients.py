@@ -21,9 +21,9 @@ _IN_USE = timedelta(days=30)
 def notice_minimum(*, now: datetime) -> int:
     """Queue messages to owners of nodes whose client is older than the current or next minimum.
 
-    Nodes not seen for 30 days and blocked nodes are ignored. Each channel gets one message for each
-    minimum version. A call queues up to BATCH messages for each version and returns their total
-    number: 0 when no message is left.
+    A channel gets at most one message about each minimum version. Nodes that are blocked, or were
+    not seen for 30 days, are ignored. A call queues up to BATCH messages for each of the two
+    versions, and returns how many it queued: 0 when none is left.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION

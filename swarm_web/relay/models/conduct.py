@@ -25,10 +25,10 @@ class Conduct(models.Model):
 
     `charge`, `bad`, `total` and `allowed` are those of the last finding (`relay.conduct.Finding`),
     and `findings` counts the findings of the season. When an operator sets the level, `bad`,
-    `total` and `findings` become 0, and `charge` becomes OPERATOR, or empty if the full level is
-    restored without pinning it. `since` is when the level last changed or was set by an operator.
-    `until` is when the level rises by one; if it is None, the level does not rise by itself. If
-    `pinned` is true, the rules cannot change the level, only an operator can.
+    `total` and `findings` become 0. `charge` then becomes OPERATOR, or empty if the level is full
+    and not pinned. `since` is when the level last changed or was set by an operator. `until` is
+    when the level rises by one; if it is None, the level does not rise by itself. If `pinned` is
+    true, only an operator can change the level.
     """
 
     class Level(models.TextChoices):

@@ -16,7 +16,7 @@ class Contribution(models.Model):
     limit for a pair of parties (`relay.pairs`).
 
     `declared_checked` counts the node's declarations that the site checked, and `declared_false`
-    those of them that were false. `window_checked` and `window_false` count only those of the
+    the false ones among them. `window_checked` and `window_false` are the same counts for the
     current window of checks, which decides whether the node's declarations count (`relay.trust`).
     While `declarations_lapsed_at` is set, the declarations do not count.
     """

@@ -8,7 +8,7 @@ from swarm_web.nodes.models import Node
 
 
 class Exchange(models.Model):
-    """How many rollouts (`used`) of `giver` the node `taker` trained on in one hour.
+    """The number of rollouts of `giver` that `taker` trained on in one hour (`used`).
 
     The hour begins at `hour`. Only rollouts that were delivered to the taker and named in its
     reports count, each once.

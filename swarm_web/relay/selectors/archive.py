@@ -67,7 +67,7 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
     """Return the verified rollouts that match `filters`, newest first, as a QuerySet.
 
-    Reading the QuerySet takes two queries. If `filters.learner` is set, this call makes one, too.
+    Reading the QuerySet takes two queries. If `filters.learner` is set, the call itself takes one.
     """
     rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():

@@ -13,7 +13,7 @@ _DAY_OF_POINTS = 288
 
 @dataclass(frozen=True)
 class Flow:
-    """How many rollouts (`used`) of the node named `giver` the node named `taker` trained on."""
+    """The names of two nodes, and how many rollouts of `giver` the `taker` trained on (`used`)."""
 
     giver: str
     taker: str
@@ -22,7 +22,10 @@ class Flow:
 
 @dataclass(frozen=True)
 class Peer:
-    """A node's name, and how many rollouts it gave (`taken_from`) or used (`given_to`)."""
+    """A node's name, and how many rollouts it exchanged with another node (`used`).
+
+    From `taken_from`, these are rollouts that it gave; from `given_to`, rollouts that it used.
+    """
 
     node: str
     used: int

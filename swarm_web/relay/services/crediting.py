@@ -1,4 +1,4 @@
-"""Books credits in batches: who trained on whose rollouts, and on which archived ones.
+"""Books credits in batches: whose rollouts were used, and who trained on archived ones.
 
 No batch is booked twice. Each web process numbers its batches. The transaction that books a batch
 also stores its number (`CreditSource`), and only then is the batch removed from the list in Redis.

@@ -30,7 +30,7 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
     Prints a code and waits until a person has approved the code on the site, for a new node or for
     a node that the person owns. If `anonymous`, the token is for a new node without an owner, and
     no approval is needed. Raises NodeError when the site gives no token, or when the state folder
-    has the token of an anonymous node, which would be lost.
+    has the token of an anonymous node: if it were replaced, the node would be lost.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 

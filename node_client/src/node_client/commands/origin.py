@@ -1,4 +1,4 @@
-"""Finds what a model card says of a checkpoint's training, such as its arm and judge score."""
+"""Collects the facts for a model card: how its checkpoint was trained, and its judge score."""
 
 from collections.abc import Callable
 

@@ -65,7 +65,10 @@ class _Wrapped:
 def fit_rows(
     rows: Sequence[PanelRow], *, console: Console, width: int, height: int | None
 ) -> list[Text]:
-    """Return the rows as lines of at most `width` columns, and at most `height` lines if given."""
+    """Return the rows as lines of at most `width` columns.
+
+    There are at most `height` lines; None sets no limit.
+    """
     wrapped = [_wrap(row, console=console, width=width) for row in rows]
     limits = {} if height is None else _choose_limits(wrapped, height=height)
     lines = [line for each in wrapped for line in _draw(each, limits, width=width)]

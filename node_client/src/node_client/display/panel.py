@@ -30,9 +30,9 @@ _BORDER_COLUMNS = 4
 def render(
     view: NodeView, *, now: datetime, clock: float, height: int | None = None
 ) -> RenderableType:
-    """Return a view as a panel of at most `height` lines, None for no limit.
+    """Return a view as a panel of at most `height` lines; if `height` is None, without a limit.
 
-    `now` is the time in UTC, `clock` that of the monotonic clock in seconds (see `assess_health`).
+    `now` is the time in UTC, and `clock` the monotonic time in seconds (see `assess_health`).
     """
     return _FittedPanel(tuple(_list_rows(view, now=now, clock=clock)), height)
 

@@ -7,7 +7,7 @@ LOG_CHARS = 1000
 
 
 def clean(text: str) -> str:
-    """Return a text without its unprintable characters, except line feeds and tabs."""
+    """Return a text without unprintable characters; line feeds and tabs are kept."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 

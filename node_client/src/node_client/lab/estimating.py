@@ -2,7 +2,7 @@
 
 Two rounds are measured after a warm-up round, which allocates and compiles. A model with random
 weights (`write_half_billion`) can be used instead of the real one. It does not learn, but needs the
-same memory, and the time of the worst case: every completion reaches the length limit.
+same memory. Its time is that of the worst case, because every completion reaches the length limit.
 """
 
 import time

@@ -117,9 +117,10 @@ def _interval(draws: Floats, *, seeds: int) -> Interval | None:
 
 @lru_cache
 def expanded_levels(seeds: int) -> Interval:
-    """Return the two quantile levels of the bootstrap draws between which the interval lies.
+    """Return the levels of the two quantiles of the bootstrap draws that bound the interval.
 
-    They are fractions, and further apart than .025 and .975 (the expanded percentile interval).
+    The levels are in [0, 1]. The lower one is below .025 and the upper one above .975, because the
+    percentile interval is expanded (see the module).
     """
     from scipy.special import ndtr, stdtrit  # from the extra `lab`
 

@@ -84,7 +84,9 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
     """Return the first round from which a moving average of the rewards stays greater than `above`.
 
     Rounds count from 1. `rewards` is (rounds, nodes). The average is over all nodes, and over a
-    round and the nine rounds before it. Returns None if the last average is not above `above`.
+    round and the nine rounds before it, so the result is at least 10. With fewer than ten rounds,
+    the average is over all rounds, and the result is the last round. Returns None if the last
+    average is not above `above`.
     """
     level = moving_average(rewards.mean(axis=1))
     place = place_for_good(level > above)

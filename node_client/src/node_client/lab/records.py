@@ -43,7 +43,8 @@ class RoundRecord(
 ):
     """The measurements of one round.
 
-    Each list has one number for each training node, in order, or is empty if this was not measured:
+    Each list has one number for each training node, in order, or is empty if the value was not
+    measured:
 
     - `reward`: the mean over the completions of the node's own rollouts, before the update.
     - `informative`: the share of own rollouts that are informative.
@@ -97,7 +98,8 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
     """Return the lines of an unfinished run's file before the first invalid one.
 
-    The first line must be `header`, and the next lines complete records of rounds 0, 1, 2, ….
+    Line 1 must be `header`. The lines after it must be the records of rounds 0, 1, 2, …, without
+    gaps; a line without a line break at its end is invalid.
     """
     first = encode_line(header)
     sound: list[bytes] = []

@@ -62,9 +62,9 @@ def run_all(
     """Complete all unfinished runs in worker processes, and show the progress.
 
     `processes` is the number of runs at a time, by default the number of cores. Raises the error of
-    a run that fails, and NodeError if this process receives SIGINT or SIGTERM, after all runs in
-    progress have finished their round and taken a snapshot. Raises NodeError at the end if another
-    process is working on some of the runs, and UnreadableRunError as `missing_runs` does.
+    a run that fails, and NodeError on SIGINT or SIGTERM. In both cases, runs still in progress
+    first finish their round and take a snapshot. Raises NodeError at the end if another process is
+    working on some of the runs, and UnreadableRunError as `missing_runs` does.
     """
     missing = missing_runs(experiment, folder)
     if not missing:

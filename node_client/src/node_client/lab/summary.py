@@ -52,10 +52,10 @@ UNANSWERED = "Not measured yet."
 class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One claim: a comparison of `arm` that answers a question, and its expected result.
 
-    `report` is the folder of a `report.json`, relative to the folder of `summary.toml`. The folder
-    need not exist yet if there is a file `experiments/REPORT.toml`, where REPORT is the value of
-    `report`. `against` is an arm, by default the report's baseline. `group` names the nodes that
-    are compared, None for all. `expects` is one of:
+    `report` is the folder of a `report.json`, relative to the folder of `summary.toml`. If the
+    folder does not exist yet, `experiments/REPORT.toml` must exist beside `summary.toml`; REPORT is
+    the value of `report`. `against` is an arm, by default the report's baseline. `group` names
+    the nodes that are compared, None for all. `expects` is one of:
 
     - `more` or `less` than `against`, with an adjusted p-value of at most .05. If `at_least` is
       given, `more` also requires a gain (a ratio) of at least `at_least`;
@@ -94,8 +94,8 @@ class TestedClaims:
 class TestedClaim(Struct, frozen=True):
     """The result of a claim. `report` is the folder that the claim names.
 
-    `comparison.p_adjusted` is from `find`, which adjusts it for the claims of a question, not from
-    the report, which adjusts it for the report's comparisons. `holds` says whether the result is as
+    `find` adjusts `comparison.p_adjusted` for the claims of the question. It is not the report's
+    value, which is adjusted for the report's comparisons. `holds` says whether the result is as
     expected; it is None if the claim expects `nothing`.
     """
 

@@ -65,9 +65,10 @@ def run_on_site(
     """Make one run with real clients and write its file, unless the run is finished.
 
     Each file in `tokens` has the token of one node. Raises SettingsError if there are too few
-    tokens or the arm has attackers, even if the run is finished, and if the season's rules are not
-    those of the experiment. Raises NodeError if a client fails, and UnreadableRunError if the run's
-    finished file is damaged or has other settings than the experiment.
+    tokens, if the arm has attackers, or if the season's rules are not those of the experiment; the
+    first two are checked even for a finished run. Raises NodeError if a client fails, and
+    UnreadableRunError if the finished run's file is damaged or has other settings than the
+    experiment.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):

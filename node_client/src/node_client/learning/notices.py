@@ -33,7 +33,8 @@ class Notices:
         """Return the notices of a finished step as one text, or None if there are none.
 
         They include what happened since the previous step, such as memory that ran out in a judge
-        round. Call it once for each step: the next call does not return them again.
+        round. Call this method exactly once for each step: it removes the notices that it returns,
+        and counts skipped updates.
         """
         notices = [*self._pending, *self._describe_memory(), self._describe_skipped(update)]
         self._pending, self._reported = [], self._times_lowered()

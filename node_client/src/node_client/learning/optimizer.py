@@ -29,7 +29,8 @@ PIECE = 2**18
 def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
     """Return the bytes of a checkpoint on disk: float32 weights, optimizer state and small files.
 
-    With adapters, only the small files are counted: the adapters are small, and are added later.
+    With adapters, only the small files are counted. The adapters are small too, and the policy does
+    not have them yet when this function is called.
     """
     if config.lora_r:
         return _NOTES_BYTES
@@ -39,10 +40,10 @@ def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
     """Prepare the policy for training as configured, and return its optimizer.
 
-    This sets precision, adapters, reference and memory budgets. Call it before loading a
-    checkpoint: it keeps the present model as the reference of the KL term, and that must be the
-    model that the run started with, also when the run is resumed. Raises SettingsError if
-    bitsandbytes or peft is needed and missing, or if the model has none of the layers to adapt.
+    The function sets precision, adapters, reference and memory budgets. Call it before loading a
+    checkpoint: with a KL term, the present model becomes the reference. Also in a resumed run, this
+    must be the model with which the run started. Raises SettingsError if bitsandbytes or peft is
+    needed and missing, or if the model has none of the layers to adapt.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -167,8 +168,8 @@ class HalvesAdamW(torch.optim.AdamW):
     def step(self, closure: Any = None) -> Any:
         """Make a step; `closure` is ignored.
 
-        Moments that are missing are allocated for all parameters with gradients before a weight is
-        changed. So if memory runs out during the allocation, no weight has changed.
+        Missing moments of all parameters with gradients are allocated before any weight is changed.
+        So if memory runs out during the allocation, no weight has changed.
         """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]

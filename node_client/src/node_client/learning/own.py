@@ -35,11 +35,11 @@ class RolloutMaker:
     def make(self, *, wanted: int, seed: int, timer: StepTimer) -> list[LocalRollout]:
         """Return new rollouts: of one batch of questions, or of several with dynamic sampling.
 
-        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates batches until `wanted`
-        rollouts are informative, that is, each has completions with different rewards. DAPO has no
-        limit. Here `dynamic_batches` is the maximum number of batches, because a model that solves
-        nothing, or everything, would never finish a step. Raises RefusedError when the verifier
-        fails, and MemoryExhaustedError when not even one completion fits into memory.
+        Dynamic sampling (DAPO, arXiv 2503.14476, section 3.2) generates batches until at least
+        `wanted` rollouts are informative (`TrainingGroup.informative`), but at most
+        `dynamic_batches` batches. DAPO has no such limit. Without it, a model that solves nothing,
+        or everything, would never finish a step. Raises RefusedError when the verifier fails, and
+        MemoryExhaustedError when not even one completion fits into memory.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1

@@ -15,8 +15,8 @@ def make_plugin(
     """Return an instance of the class that `name` stands for.
 
     `name` is a key of `known`, or `package.module:Class`. Raises SettingsError if there is no such
-    class, it cannot be imported or created, or it does not derive from `base`. `setting` is the
-    setting whose value is `name`; the error message names it.
+    class, if it cannot be imported or instantiated without arguments, or if it does not derive from
+    `base`. `setting` is the setting whose value is `name`; the error message names it.
     """
     if name in known:
         return known[name]()

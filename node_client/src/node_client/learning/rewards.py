@@ -38,7 +38,7 @@ class Reward(ABC):
 
 
 class BinaryReward(Reward):
-    """1 for solved, else 0."""
+    """Reward of 1 for a right completion, else 0."""
 
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
@@ -56,7 +56,7 @@ class PartialReward(Reward):
 
 
 class FormatReward(Reward):
-    """1 for solved, 0.1 for another completion in the right format, else 0.
+    """Reward of 1 for a right completion, 0.1 for a wrong one in the right format, else 0.
 
     A completion has the right format if it ends with `<answer>`, a text that is not empty,
     `</answer>` and optional white space, and contains no other `<`.

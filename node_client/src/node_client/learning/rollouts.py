@@ -32,8 +32,8 @@ class TrainingGroup:
 
     `truncated` marks the completions that reached the length limit; `dataset` is the dataset of the
     question. Three fields are set only in an external group: `source` names the rollout, `age_s` is
-    its time in the pool, and `sender_logprobs` has an entry for each completion, which is None if
-    the sender gave no log-probs.
+    its time in the pool in seconds, and `sender_logprobs` has an entry for each completion, which
+    is None if the sender gave no log-probs.
     """
 
     prompt: list[int]

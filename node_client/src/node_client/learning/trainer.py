@@ -35,7 +35,7 @@ Differences from the paper and its public code, and why:
    the paper nodes send rollouts to each other, and draw from the rollouts of the same round.
 14. The update is GRPO's. There is no critic, hence no PPO, which the paper also names.
 15. External tokens are weighted by their probability at this node (LUFFY, arXiv 2504.14945). The
-   paper treats them as the node's own (`external_shaping = none`), so a node learns whatever
+   paper treats them as the node's own (`external_shaping = none`). A node then learns whatever
    attackers share.
 16. By default a season has I = 8 and J = 24, and a node generates 8 rollouts in a step. The paper's
    best mix is 4/4.

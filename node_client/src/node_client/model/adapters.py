@@ -54,7 +54,7 @@ def add_adapters(
 
 
 def has_adapters(model: PreTrainedModel) -> bool:
-    """Tell whether a model has adapters."""
+    """Return whether a model has adapters."""
     return bool(getattr(model, "_hf_peft_config_loaded", False))
 
 
@@ -104,7 +104,7 @@ def load_adapters(model: PreTrainedModel, folder: Path) -> None:
 
 
 def has_saved_adapters(folder: Path) -> bool:
-    """Tell whether a folder holds adapters instead of a whole model."""
+    """Return whether a folder holds adapters instead of a whole model."""
     return (folder / ADAPTER_CONFIG).is_file()
 
 

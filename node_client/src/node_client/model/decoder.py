@@ -144,7 +144,7 @@ class Decoder:
 
 @torch.no_grad()
 def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
-    """Tell whether a Decoder supports a model and reproduces its logits on a trial batch.
+    """Return whether a Decoder supports a model and reproduces its logits on a trial batch.
 
     The two sets of logits may differ by up to 0.001.
     """
@@ -174,7 +174,7 @@ def can_decode(model: PreTrainedModel, *, pad_id: int) -> bool:
 
 
 def _is_of_family(model: PreTrainedModel) -> bool:
-    """Tell whether a model is in FAMILY, with SiLU and full attention, and has no adapters."""
+    """Return whether a model is in FAMILY, with SiLU and full attention, and has no adapters."""
     config = model.config
     kinds = getattr(config, "layer_types", None) or ["full_attention"]
     window = getattr(config, "sliding_window", None) if config.model_type == "mistral" else None

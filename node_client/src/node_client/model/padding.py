@@ -26,5 +26,8 @@ def pad_right(rows: Rows, *, pad: int, device: torch.device) -> tuple[Tensor, Te
 
 
 def positions_of(attention: Tensor) -> Tensor:
-    """Return each token's position in its row (B, T), not counting places with `attention` 0."""
+    """Return each token's position in its row, without counting places where `attention` is 0.
+
+    `attention` and the result are (B, T). Places before the first token have position 0.
+    """
     return (attention.cumsum(dim=1) - 1).clamp(min=0)

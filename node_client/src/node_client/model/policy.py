@@ -141,7 +141,8 @@ class Policy:
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of `text`, a completion of any node, with EOS if it ended with `stop`.
 
-        None if this policy's tokenizer cannot represent the text, or if there are no tokens.
+        Returns None if this policy's tokenizer cannot represent the text or reads special tokens
+        in it, or if there are no tokens.
         """
         return self._tokenizer.completion_ids(text, finish_reason)
 

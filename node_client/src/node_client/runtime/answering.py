@@ -68,14 +68,20 @@ class AnswerGenerator(Protocol):
 class RoundAnswerer:
     """Answers the judge's rounds for one node.
 
-    It learns of a round through `handle_announcement`; because announcements may be lost, it also
-    requests the current round about every `poll_s` seconds. Every answer is written to the spool, a
-    file, before it is sent. So a client that restarts during a round submits the answers in the
-    spool and answers only the remaining questions; the coordinator keeps the first answer to each
-    question, so no question counts twice. `record_commitment` is called with every round that the
-    coordinator sends (None if there is no round), `sign` signs answers before they are queued, and
-    `store_receipt` is called with a round's number, the submitted answers and the coordinator's
-    signed receipt.
+    It learns of a round through `handle_announcement`. Because announcements may be lost, it also
+    requests the current round about every `poll_s` seconds.
+
+    Every answer is written to the spool, a file, before it is sent. A client that restarts during a
+    round submits the answers in the spool and answers only the remaining questions. The coordinator
+    keeps the first answer to each question, so no question counts twice.
+
+    Callbacks:
+
+    - `record_commitment` is called with every round that the coordinator sends, or with None if
+      there is no round.
+    - `sign` signs answers before they are queued.
+    - `store_receipt` is called with a round's number, the submitted answers and the coordinator's
+      signed receipt.
     """
 
     def __init__(

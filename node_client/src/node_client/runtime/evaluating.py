@@ -23,7 +23,7 @@ class TimedScore:
 
 
 class Evaluator:
-    """Asks a trainer's held-out questions when they are due.
+    """Asks a trainer's held-out questions when they are due (`Trainer.evaluation_due`).
 
     Between two batches of questions, other work can use the model, so a judge round or a stop waits
     for at most one batch.

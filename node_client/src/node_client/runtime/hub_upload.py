@@ -36,7 +36,10 @@ log = logging.getLogger(__name__)
 
 
 class UploadRecord(msgspec.Struct, frozen=True):
-    """The latest successful upload, in the file `hub.json`; it began at `at` (ISO 8601, UTC)."""
+    """The content of `hub.json`: the latest successful upload.
+
+    `at` is the time when the upload began, in ISO 8601 (UTC).
+    """
 
     repository: str
     step: int
@@ -157,7 +160,7 @@ class HubUploader:
         Thread(target=job, name="hub", daemon=True).start()
 
     async def finish(self) -> None:
-        """Wait up to UPLOAD_TIMEOUT_S for an unfinished upload."""
+        """Wait for an unfinished upload; after UPLOAD_TIMEOUT_S log a warning and return."""
         if self._idle.is_set():
             return
         log.info("waiting for the upload to %s", self._repository)
@@ -224,7 +227,7 @@ def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
 
 
 def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
-    """Return where this run's model comes from, for the model card; `view` has the current data."""
+    """Return the origin of this run's model after `step` steps, for the model card."""
     standing, judged = view.standing, None
     if standing is not None and standing.score is not None:
         judged = msgspec.convert(standing, JudgeScore, from_attributes=True)

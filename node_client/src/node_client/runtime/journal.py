@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Updates the run record after each event. The caller must hold the state folder's lock."""
+    """Updates the run record during a run. The caller must hold the state folder's lock."""
 
     def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._state = state
@@ -50,7 +50,10 @@ class Journal:
             self._enter("stopped", problem=problem)
 
     def on_event(self, event: events.Event) -> None:
-        """Update the record from an event."""
+        """Update the record from an event.
+
+        After a step, the file is written only if the last write was at least WRITE_EVERY ago.
+        """
         match event:
             case events.Started() | events.Resumed():
                 self._enter("running")

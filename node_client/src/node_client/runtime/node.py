@@ -127,8 +127,8 @@ class SwarmNode(TrainingHooks):
     async def run(self) -> None:
         """Train and answer rounds until stopped, or until `settings.steps` steps are done.
 
-        Raises NodeError, such as CoordinatorRefusedError after a permanent refusal, or
-        UpgradeDueError when the service that runs this client is to install a newer one.
+        Raises a NodeError: CoordinatorRefusedError after a permanent refusal, UpgradeDueError if
+        `swarm-node service` is to install a newer client, or another one if the run fails.
         """
         try:
             async with asyncio.TaskGroup() as group:

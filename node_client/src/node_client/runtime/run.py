@@ -47,9 +47,8 @@ log = logging.getLogger(__name__)
 def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """Carry out messages from the leader, the first process of `team`, until dismissed.
 
-    Also returns when memory runs out.
-
     Raises NodeError if the device or model cannot be used, or if another process of the team ended.
+    If memory runs out, returns without an error, because the leader reports that.
 
     A terminal's Ctrl-C and a launcher's SIGTERM reach every process. A follower ignores them,
     because the leader cannot finish its step without the followers.
@@ -85,7 +84,7 @@ def device_of(settings: Settings, team: Team) -> str:
 
 
 async def run_client(settings: Settings, *, console: Console) -> None:
-    """Run a node until it is stopped or its steps are done. Raises NodeError if that fails.
+    """Run a node until it is stopped or its steps are done. Raises NodeError if the run fails.
 
     In a team of processes, the first one runs the node, and the others do what it requests
     (`run_follower`).
@@ -151,7 +150,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
-    """Return a node of the coordinator in the settings, or without one a node that trains alone."""
+    """Return a node of the coordinator in the settings; if there is none, one that trains alone."""
     if settings.site is None:
         return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
@@ -165,7 +164,10 @@ def choose_output(settings: Settings, *, console: Console) -> Output:
 
 
 def set_up_log(console: Console, *, output: Output) -> None:
-    """Log to the terminal. With a panel, log only warnings; with JSON output, log to stderr."""
+    """Log to standard output; with JSON output, to standard error.
+
+    With a panel, log to the console, and only warnings and errors.
+    """
     handler: logging.Handler
     if output == "panel":
         handler = RichHandler(console=console, show_path=False, show_level=False)
@@ -193,7 +195,10 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report to the view's listeners the NodeError that ended the run, if any, and then the end."""
+    """Report the end of the `with` block to the view's listeners.
+
+    A NodeError that ended the block is reported first, and raised again.
+    """
     try:
         yield
     except NodeError as problem:

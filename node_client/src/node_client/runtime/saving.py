@@ -52,10 +52,10 @@ class Saver:
     def resume(self, trainer: Trainer) -> None:
         """Load the newest intact checkpoint into the trainer, and the node's totals into the view.
 
-        Without an intact checkpoint, the run starts at step 1, the totals come from the state
-        folder, and the metrics files of a run whose checkpoints are lost are renamed. Raises
-        CheckpointError if the newest intact checkpoint is of another model or client version, or
-        if there is none although the settings require one (`--resume`).
+        Without an intact checkpoint, the run starts at step 1 and the totals come from the state
+        folder. If an earlier run's checkpoints are lost, its metrics files are then renamed.
+        Raises CheckpointError if the newest intact checkpoint is of another model or client
+        version, or if there is none although the settings require one (`--resume`).
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)

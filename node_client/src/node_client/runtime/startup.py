@@ -86,9 +86,9 @@ def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = r
     """Rename the metrics of a run whose checkpoints are lost, before a new run starts at step 1.
 
     Call this only if there is no intact checkpoint. The progress file is written with each
-    checkpoint, so it shows whether there ever was one. If so, the metrics are renamed and the
-    progress file is removed. Otherwise the earlier run ended before its first checkpoint; nothing
-    is changed, because the new run makes the same steps again.
+    checkpoint. If it exists, the earlier run had a checkpoint: the metrics are renamed, and the
+    progress file is removed. Otherwise nothing is changed, because a run that ended before its
+    first checkpoint made only steps that the new run makes again.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

@@ -78,7 +78,8 @@ class TrackerSink:
 def open_tracker(settings: Settings) -> TrackerSink | None:
     """Return a sink for the tracker that `report_to` names, or None if `report_to` is `none`.
 
-    Raises SettingsError if wandb is named and has no valid account, or is too old to check that.
+    Raises SettingsError if `report_to` is `wandb` and wandb has no valid account, or is too old to
+    check its account without a prompt. WANDB_MODE=offline needs no account.
     """
     match settings.report_to:
         case "none":

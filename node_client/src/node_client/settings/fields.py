@@ -99,7 +99,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name; `arm`, which TrainConfig has too, is the one of RunConfig."""
+    """Return every setting by name; of the two called `arm`, only the one of RunConfig."""
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run
@@ -109,8 +109,8 @@ def all_settings() -> dict[str, Setting]:
 def read_help(model: type) -> dict[str, str]:
     """Return the docstring under each field of a dataclass, by field name.
 
-    Python discards attribute docstrings (PEP 257), so they are read from the source, with linecache
-    because it also finds the source of a module that was imported from a zip file.
+    Fields without a docstring are left out. Python discards attribute docstrings (PEP 257), so they
+    are read from the source. The source is read with linecache, which also finds it in a zip file.
     """
     module = sys.modules[model.__module__]
     source = "".join(linecache.getlines(module.__file__ or "", vars(module)))

@@ -17,9 +17,9 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
     """Return a decorator that adds options for the named settings, by default all, to a command.
 
     The command receives the values of all settings as the keyword argument `choices`
-    (`SettingChoices`). If the command has an argument `url`, this is the coordinator's address and
-    determines `choices.site`. If `url` is missing or empty, `choices.site` is None. If the command
-    declares `url` without a default, an empty `url` raises SettingsError instead.
+    (`SettingChoices`). Its argument `url`, if it has one, is the coordinator's address and
+    determines `choices.site`. Without `url`, or if `url` is empty, `choices.site` is None. But an
+    empty `url` raises SettingsError if the command declares `url` without a default.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered

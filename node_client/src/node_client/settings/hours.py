@@ -84,9 +84,10 @@ _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_duration(text: str, *, option: str) -> timedelta:
-    """Return a duration of at least one second, such as `1h30m`.
+    """Return the duration that a text such as `1h30m` or `1d` gives.
 
-    Raises SettingsError, which names `option`, for any other text.
+    Raises SettingsError, which names `option`, if the text is not a duration, or if the
+    duration is 0 or too long for a timedelta.
     """
     found = _SPAN.fullmatch(text.strip().lower())
     days, hours, minutes, seconds = (

@@ -66,8 +66,8 @@ class TrainConfig:
     """J: rollouts of other nodes in each training set."""
 
     mix: Mix = "season"
-    """`season` uses the season's I and J, `4/4` sets both, and `auto` shifts them to the kind with
-    more informative rollouts; `--local` and `--external` set one each."""
+    """`season` uses the season's I and J, `4/4` sets both, and `auto` moves places to the kind of
+    rollouts that teaches more; `--local` and `--external` set one each."""
 
     batch: Count | None = None
     """Rollouts generated in each step; none is the season's number, or I + J if it has none."""

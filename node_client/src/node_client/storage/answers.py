@@ -96,8 +96,8 @@ class AnswerSpool:
     def settle(self, answers: Sequence[PendingAnswer]) -> None:
         """Mark `answers` as settled, that is, as not to be sent again, and drop their texts.
 
-        Answers are settled when the judge has acknowledged them or refused them permanently, or
-        when too many are waiting. The ids of their questions are kept for the latest MAX_ROUNDS
+        Settle an answer when the judge has acknowledged it or refused it permanently, or when the
+        outbox has dropped it. The ids of settled questions are kept for the latest MAX_ROUNDS
         rounds. Of the answers that are still pending, only the latest MAX_PENDING are kept.
         """
         for number, answer in answers:

@@ -30,8 +30,8 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
     """A line of the file of commitments: the commitment to a round, and when it was received.
 
     `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
-    machine's clock. `restored` is the number of the chain link that records the last time before
-    `seen_at` when the site restored a backup, 0 if it never did.
+    machine's clock. `restored` identifies the site's last restore of a backup before `seen_at`: it
+    is the number of the chain link that records the restore, 0 if there was none.
     """
 
     site: str
@@ -66,7 +66,7 @@ class CommitmentLog:
         """Remember which backup the site restored last, as stated in `chain`; ignore None.
 
         The rounds after the backup are lost, and the site uses their numbers again. `record`
-        therefore accepts a second commitment to a round with such a number.
+        therefore accepts a second commitment to a round with the number of a lost one.
         """
         if chain is not None:
             self._restored = chain.restored

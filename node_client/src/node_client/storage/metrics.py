@@ -92,9 +92,9 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps in `season`, oldest first, at most `limit`.
 
-    Steps before the latest step in another season do not count. Older steps may be in the file to
-    which `path` was renamed when it was full. Only the end of each of the two files is read; lines
-    that cannot be read are skipped.
+    Steps before the latest step in another season do not count. Older steps are read from the
+    previous, full file (`metrics.1.jsonl`). Of each file, only the last MiB is read. A line that
+    cannot be decoded, or a file that cannot be read, is skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):

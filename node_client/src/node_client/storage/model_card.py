@@ -35,9 +35,10 @@ License and limits are those of the base model.
 
 
 class JudgeScore(msgspec.Struct, frozen=True):
-    """A node's judge score in its season, from 0 to 1, and the score's 95 % interval, if known.
+    """A node's judge score in its season, as NodeStanding has it.
 
-    `n` is the number of questions that count, and `rounds` the number of rounds the node answered.
+    `score` is from 0 to 1, and `interval` its 95 % interval, None if it is not known. `n` is the
+    number of questions that count for the node, in the `rounds` rounds in which it was scored.
     """
 
     score: float

@@ -140,10 +140,10 @@ class SwarmClient:
     ) -> AnswersReceived:
         """Submit answers to round `number`, in as many messages as needed.
 
-        Return one AnswersReceived that lists every answer as accepted, duplicate or rejected.
-        `on_receipt` is called with each signed receipt in the coordinator's replies.
-        The signatures of the answers are left out if the coordinator does not support them. When
-        this raises, earlier messages may have been accepted.
+        Returns one AnswersReceived that lists every answer as accepted, duplicate or rejected; its
+        `receipt` is None. `on_receipt` is called with each signed receipt in the coordinator's
+        replies. The signatures of the answers are left out if the coordinator does not support
+        them. When this raises, earlier messages may have been accepted.
         """
         if not self._connection.supports_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]

@@ -72,9 +72,10 @@ class ConnectionListener(Protocol):
 class ReconnectLimit:
     """Determines how long a node may wait before it reconnects. Times are monotonic seconds.
 
-    The limit is `return_within` of the latest Welcome, because a round may be open or open soon. It
-    is MAX_PAUSE_S instead if the connection was lost at least HURRY_S ago, or if the next round,
-    according to the latest Welcome or RoundState, opens more than SOON_S from now.
+    The limit is `return_within` of the latest Welcome, but at least 1 s and at most MAX_PAUSE_S;
+    before the first Welcome, RETURN_WITHIN_S. It is MAX_PAUSE_S instead if the connection was lost
+    at least HURRY_S ago, or if the latest Welcome or RoundState announced a round that opens more
+    than SOON_S from now.
     """
 
     def __init__(self) -> None:

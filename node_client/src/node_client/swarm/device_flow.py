@@ -72,9 +72,9 @@ class DeviceFlow:
     def await_token(self, code: DeviceCode) -> DeviceToken:
         """Wait until a person has approved the code, and return the token.
 
-        While the site cannot be reached, this tries again until the code expires. Raises NodeError
-        when the code has expired, CoordinatorRefusedError for any other refusal, such as a declined
-        code.
+        While the site cannot be reached, the request is repeated until the code expires. Raises
+        NodeError when the code has expired, CoordinatorRefusedError for any other refusal, such as
+        a declined code.
         """
         form = {
             "client_id": "swarm-node",

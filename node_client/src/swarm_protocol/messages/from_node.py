@@ -44,7 +44,7 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
     """The first message of a connection: protocol and client version, and the node's model.
 
     `parameters` is the number of the model's parameters, and `tokenizer` a fingerprint of its
-    tokenizer. `arm` is the arm that the owner chose; in a season that assigns arms by coin, the
+    tokenizer. `arm` is the arm that the node asks for; in a season that assigns arms by coin, the
     welcome has the assigned arm. A `base` node answers the judge with an untrained model and never
     trains. `hardware` is shown on the node's page; it is sent only if the owner agreed. `key` is
     the public key with which the node's signatures of answers are checked.
@@ -83,8 +83,8 @@ class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_def
     - `by_task` draws a dataset uniformly, and then one of its rollouts.
     - `fresh` draws recent rollouts with a higher probability.
 
-    Rollouts of a node whose hand-out weight is `lowered` are drawn less often, and those of a node
-    whose weight is `withheld` never. The season's `sampling` lists the allowed strategies. A server
+    Rollouts of a node whose hand-out level is `lowered` are drawn less often, and those of a node
+    whose level is `withheld` never. The season's `sampling` lists the allowed strategies. A server
     whose season has no such field allows `any`, and `informative` if its welcome sets
     `declarations`.
 

@@ -101,14 +101,19 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     """The hello was accepted.
 
     `server` is the site's name, `node` the node's name, and `now` the server's time. `arm` is the
-    node's arm in the season, as its owner chose it or the coin assigned it. `season` is null if
-    none is running, and `round` if there is no current round. If the server will soon refuse this
-    client's version, `upgrade` is the oldest version that it will still accept, otherwise null.
+    node's arm in the season: the one in its hello, or the one that the coin assigned. `season` is
+    null if none is running, and `round` if there is no current round. If the server will soon
+    refuse this client's version, `upgrade` is the oldest version that it will still accept,
+    otherwise null.
 
-    The server refuses messages with fields that it does not know. If `logprobs` is true, it knows
-    the fields `logprobs` and `logprob`; if `provenance` is true, `used` and `reflection` of
-    ReportTraining; if `declarations` is true, `informative` of PublishRollouts and `prefer` of
-    RequestRollouts; and if `chain` is not null, `key` of Hello and `signature` of AnswerText.
+    The server refuses messages with fields that it does not know. The welcome says which of the
+    newer fields it knows:
+
+    - if `logprobs` is true, `logprobs` of RequestRollouts, `logprobs` and `logprob` of Completion;
+    - if `provenance` is true, `used` and `reflection` of ReportTraining;
+    - if `declarations` is true, `informative` of PublishRollouts and `prefer` of RequestRollouts;
+    - if `chain` is not null, `key` of Hello and `signature` of AnswerText.
+
     `return_within` is the longest wait, in seconds, between two attempts of a node to reconnect
     during a round (`swarm_protocol.returning`).
     """
@@ -237,8 +242,8 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
     """The reply to submitted answers; each answer is named by its question's id.
 
     Answers in `accepted` are stored durably. Those in `duplicate` are not stored, because this
-    node's answer to the question was stored before. `receipt` covers each submitted answer if the
-    site has stored it with the signature that was submitted; it is null if there is no such answer.
+    node's answer to the question was stored before. `receipt` covers the submitted answers that the
+    site has stored, now or before, with the submitted signature; it is null if there are none.
     """
 
     round: int

@@ -4,8 +4,8 @@ DEADLINE_S is the time limit for a step of a request, and BOARD the file descrip
 board's memory (`swarm_tasks.step_board`). The child reserves the pipes for the protocol, enters the
 sandbox, sends `Ready`, and then answers requests until the parent closes the pipe.
 
-The parent kills a child that exceeds the time limit. In case the parent has died, the child also
-sets an alarm, whose signal ends the child whatever code it is running.
+The parent kills a child that exceeds the time limit. The child also sets an alarm for a later time.
+If the parent has died, the alarm's signal ends the child, whatever code it is running.
 """
 
 import os

@@ -45,9 +45,9 @@ def sample_indices(count: int) -> list[int]:
 def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
     """Return `count` entries, in the order of `sample_indices`.
 
-    `backwards` makes the entries in reverse order, but does not change the order of the result. An
-    entry that `backwards` changes depends on the entries made before it. `by_index` is false for
-    datasets that cannot make the entry of an arbitrary index directly.
+    With `backwards`, the entries are made in reverse order, but returned in the same order. If an
+    entry then differs, it depends on the entries made before it. `by_index` is false for datasets
+    that cannot make the entry of an arbitrary index directly.
     """
     dataset = open_dataset(name, {}, seed=SEED)
     sample = ProbedEntries([], [])

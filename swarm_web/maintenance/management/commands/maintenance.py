@@ -25,7 +25,10 @@ class Command(BaseCommand):
         parser.add_argument("--minutes", type=float, help="or after how many minutes")
 
     def handle(self, *_args: Any, what: str, **options: Any) -> None:
-        """Perform the action and print the current state."""
+        """Perform the action and print the current state.
+
+        Raises CommandError if the end time is not a time or not in the future.
+        """
         now = timezone.now()
         if what == "on":
             until = _read_end(options["until"], options["minutes"], now=now)

@@ -15,7 +15,7 @@ from swarm_web.seeding.writing import DemoWriter
 
 
 class Command(BaseCommand):
-    """Write demo data: nodes, seasons, rounds, answers and scores."""
+    """Writes demo data: nodes, seasons, rounds, answers and scores."""
 
     help = "Fill a site with demo data, for a look or for measurements."
 

@@ -28,8 +28,8 @@ class Machine:
     """The resources of a machine, with sizes in bytes.
 
     `device` is the type of torch's device. `free` is the free memory to train in: that of the GPU
-    for `cuda`, otherwise that of the machine. `memory` is the total RAM, `disk` the free space for
-    checkpoints, and `battery` whether the machine has one.
+    for `cuda`, otherwise that of the machine. `memory` is the total RAM, and `disk` the free space
+    for checkpoints. `battery` says whether the machine has a battery.
     """
 
     device: str

@@ -7,7 +7,7 @@ class KnownModel(NamedTuple):
     """A model on the hub. It is `gated` if users must accept a licence there to download it.
 
     `layers`, `hidden` and `intermediate` are the sizes in its config.json. `parameters` is the
-    number of parameters, with an embedding that input and output share counted once.
+    number of parameters; an embedding shared by input and output is counted once.
     """
 
     name: str

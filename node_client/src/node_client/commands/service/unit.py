@@ -13,9 +13,9 @@ from node_client.site import Site
 
 @dataclass(frozen=True)
 class ServiceUnit:
-    """The service of one node, for which a systemd unit or a launchd property list is written.
+    """The service of one node, as written to a systemd unit or a launchd property list.
 
-    It does not include the token, because other users can read these files. Paths are absolute: the
+    The token is not included, because other users can read these files. All paths are absolute: the
     interpreter `python`, the `state` folder and the settings file `config`.
     """
 

@@ -21,8 +21,8 @@ RunPython = Callable[[Sequence[str]], str]
 class UpgradeFailedError(Exception):
     """The upgrade failed; the message is the reason.
 
-    If the site's client is older than required, it stays installed nevertheless, because its
-    version is compared after the installation.
+    A new client that is older than required stays installed, because its version is compared only
+    after the installation.
     """
 
 
@@ -75,9 +75,9 @@ def upgrade_if_requested(
 def install(site: Site, *, oldest: str, run: RunPython) -> str:
     """Install the client of a site and return its version.
 
-    Only the client itself is downloaded from the site, which serves it with its hash; dependencies
-    come from pip's usual index. Raises UpgradeFailedError when the site has no newer client than
-    this one, when its client is older than version `oldest` (if not empty), or when pip fails.
+    Only the client is downloaded from the site; dependencies come from pip's usual index. Raises
+    UpgradeFailedError when the site has no newer client than this one, when the new client is older
+    than version `oldest` (if not empty) or does not start, or when pip fails.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:

@@ -52,8 +52,7 @@ def audit_round(
     Results are yielded as soon as they are known. `recorded` is the commitment of round `number`
     that this machine recorded, if any. `asked` has the season's earlier rounds, in order, with
     digests of their questions. `progress` is called after each batch of answers with the number of
-    answers in the batch. An UncheckableError that the iterables `asked` or `answers` raise is
-    passed on.
+    answers in the batch. An UncheckableError from `asked` or `answers` is passed on.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)

@@ -61,7 +61,7 @@ class RoundHistory:
     - `withdrawn`: how often the round was withdrawn.
     - `unsealed`: the times at which the operator read the round's sealed questions.
     - `undone`: how often records of the round were lost to a restored backup.
-    - `twice`: the kind of each link that replaced an earlier link.
+    - `twice`: the kind of each link that replaced an earlier link of the same kind.
     """
 
     scheduled: RecordLink | None = None

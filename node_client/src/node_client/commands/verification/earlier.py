@@ -25,8 +25,8 @@ class EarlierRounds:
     """What a season asked before a round.
 
     `rounds` is the number of earlier rounds, and `digests` has the digests of their public
-    questions. `chain` is the newest hash of the chain over the entries of all earlier rounds, in
-    hex. `sealed` has the numbers of the rounds whose questions are not public yet.
+    questions. `chain` is the last hash of the chain over all earlier rounds, in hex. `sealed` has
+    the numbers of the rounds whose questions are not public yet.
     """
 
     rounds: int
@@ -42,8 +42,9 @@ class EarlierRounds:
 def gather_earlier(asked: Iterable[PublishedAsked]) -> EarlierRounds:
     """Read the earlier rounds, which must be in order, and hash them into a chain.
 
-    The published entry of a round is used only if the round is sealed; otherwise the entry is
-    computed. `asked` is iterated over once, and memory grows with the number of questions.
+    Each round adds one entry to the chain. The entry is computed from the round's questions; for a
+    sealed round, the published entry is used. `asked` is iterated over once, and memory grows with
+    the number of questions.
     """
     chain, rounds = NOTHING_ASKED, 0
     digests: set[int] = set()

@@ -73,10 +73,10 @@ class Evidence:
         )
 
     def check_root(self) -> RoundCheck:
-        """Compare the Merkle root over the collected answers with the published one, if any.
+        """Compare the Merkle root over the collected answers with the published root.
 
-        The site fixed that root when answering ended, so an answer that was added or left out
-        later changes the root.
+        The site fixed the published root when answering ended, so the roots differ if an answer was
+        added or left out later. The check is skipped if no root is published.
         """
         if not self._published.answers_root:
             return skip("all answers", "the round is older than the chain")

@@ -80,8 +80,8 @@ class Recount:
     ) -> None:
         """Compare an answer's published verdict with our `verdict`, and record a difference.
 
-        A difference is a mistake of the site, unless `verdict` is a timeout, or the published
-        verdict is a timeout with score 0. Then the answer is counted as impossible to compare.
+        If one of two different verdicts is a timeout (the published one only with score 0), the
+        answer is instead counted as impossible to compare.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)

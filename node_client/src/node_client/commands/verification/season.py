@@ -31,7 +31,10 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round that is over: its entry in the site's list, and its results, None if it is void."""
+    """A round that closed: its entry in the site's list, and its results.
+
+    `results` is None if the round was made void after it had closed.
+    """
 
     listed: ListedRound
     results: RoundResults | None
@@ -186,8 +189,8 @@ def compute_board(
 ) -> dict[str, StandingRow]:
     """Return the leaderboard lines of a season by node name, computed from its rounds.
 
-    `minimum` has the requirements for a rank. `questions` is the number of questions that a void
-    round is assumed to have. Nodes in `quarantined` get a line without a rank.
+    `minimum` has the requirements for a rank. Rounds without results are assumed to have had
+    `questions` questions. Nodes in `quarantined` get a line without a rank.
     """
     places = _place(played, questions=questions)
     counted = [

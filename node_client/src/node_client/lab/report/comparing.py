@@ -1,9 +1,9 @@
 """Comparisons of two arms, paired by seed.
 
 `compare` compares them in one outcome. The gain of an arm that only learns earlier shrinks with the
-number of rounds, so `gains_by_horizon` computes the gain for shorter runs too. Other work reports
-how many fewer steps a method needs for the same score (SRPO, arXiv 2504.14286). `reach_baseline`
-counts generated tokens as well as rounds, because arms generate different amounts in a step.
+number of rounds, so `gains_by_horizon` computes the gain for shorter runs too. `reach_baseline`
+measures how soon an arm reaches the baseline's score, as other work does in steps (SRPO, arXiv
+2504.14286). It counts tokens as well as rounds, because arms generate different amounts in a step.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,8 @@ def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmCo
 
     Comparisons of groups of nodes are adjusted separately from comparisons of whole arms. `arms` is
     the number of arms to compare with the baseline. It includes arms without runs yet, so that
-    p-values do not grow when the runs of these arms are finished.
+    p-values do not grow when the runs of these arms are finished. By default, only the given
+    comparisons count.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):
@@ -150,10 +151,10 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return how many of an arm's runs reach the baseline's final held-out score, and when.
 
-    Scores are those of `held_out_level`. A run reaches the final score of the baseline's run with
-    the same seed in the first round from which its own score stays equal or higher to the end.
-    Returns None with fewer than HELD_OUT_WINDOW evaluations, or if the baseline's final score is 0
-    with any seed, because every score is at least 0 from the start.
+    Scores are those of `held_out_level`. Each run is compared with the baseline's run with the same
+    seed. It reaches that run's final score in the first round from which its own score is equal or
+    higher until the end. Returns None with fewer than HELD_OUT_WINDOW evaluations, or if the
+    baseline's final score is 0 with any seed, because every score is at least 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

@@ -28,7 +28,7 @@ class Estimate(Struct, frozen=True):
 class SeedOutcome(Struct, frozen=True):
     """The outcomes of one run.
 
-    Means over nodes of rewards summed over rounds:
+    Rewards, summed over rounds and averaged over nodes:
 
     - `own`: the reward of own rollouts.
     - `training_set`: the reward of training sets (T^n in the SAPO paper).
@@ -139,8 +139,8 @@ class ArmReport(Struct, frozen=True):
     `design` is the `RunHeader.design` of the arm's runs. `nodes` is the number of nodes that train,
     `attackers` the number of nodes that do not. `seeds` has the outcomes of all finished runs of
     the arm. `own` to `poisoned` are means of these outcomes over the seeds in `Report.seeds`;
-    `bytes` is the mean of `sent` + `received`. Only `take_off` is a median, which is None if half
-    of the runs with these seeds or more did not take off.
+    `bytes` is the mean of `sent` + `received`. Only `take_off` is a median. It is None if at least
+    half of the runs with these seeds did not take off.
     """
 
     name: str
@@ -238,7 +238,7 @@ class Reached(Struct, frozen=True):
 
 
 class OnsetReport(Struct, frozen=True):
-    """How an arm's own reward differs from the baseline's own reward, and when beyond chance.
+    """The difference of an arm's own reward from the baseline's, and when it exceeds chance.
 
     `difference` (arm minus baseline) is the mean over pairs of runs, averaged over ten rounds;
     `seeds` is the number of pairs. `band` is the band of chance: if the arms did not differ, the
@@ -281,8 +281,8 @@ class Report(Struct, frozen=True):
     """A whole report.
 
     - `design`: the experiment's `lab.runs.fingerprint`; `settings`: the text of `experiment.toml`.
-    - `seeds`: the paired seeds, with which all arms that have finished runs were run. All figures
-      except `ArmReport.seeds` use only these seeds.
+    - `seeds`: the paired seeds: those with a finished run in every arm that has finished runs. All
+      figures except `ArmReport.seeds` use only these seeds.
     - `left_out`: the other seeds with finished runs; `missing`: the names of unfinished runs.
     - `headline`, `notes`: sentences that state the main result and warnings.
     - `take_off_at`: the own reward above which a run counts as taken off.

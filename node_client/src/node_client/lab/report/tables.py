@@ -99,7 +99,10 @@ def steadiness_table(report: Report) -> Table:
 
 
 def horizon_table(report: Report) -> Table:
-    """Return a table of the gain that each arm would have if the experiment had ended earlier."""
+    """Return the table of the gains over the baseline after each fifth of the rounds.
+
+    `report.horizons` must not be empty.
+    """
     ends = [each.rounds for each in report.horizons[0].gains]
     return Table(
         head=["arm", *(f"{end} rounds" for end in ends)],

@@ -18,8 +18,8 @@ mix is best depends on how seldom a node is right by itself, and changes while i
 docs/decisions/0011-ladder-and-mix.md gives the reasons for these two values.
 
 At least one place stays external, so that the value of an external place is still measured. At
-least a quarter of the places stay own, if the node generates that many rollouts in a step, because
-SAPO's nodes with 2 own and 6 external rollouts already learned and forgot alternately.
+least a quarter of the places stay own, if the node generates that many rollouts in a step. Even
+with a quarter of own rollouts (2 own and 6 external), SAPO's nodes learned and forgot in turn.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Strategies that choose rollouts: external ones to train on, or own ones to share.
 
-The settings `external_sampling` and `sharing` name them. A strategy gives each rollout a weight;
-rollouts are drawn without replacement, each with a probability in proportion to its weight among
-the remaining ones. SAPO (arXiv 2509.08721, section 4) uses `uniform`. Names can be combined:
+The settings `external_sampling` and `sharing` name them. A strategy gives each rollout a weight.
+Rollouts are drawn one after another, without replacement, each time with chances in proportion to
+the weights. SAPO (arXiv 2509.08721, section 4) uses `uniform`. Names can be combined:
 `advantage+by-task` multiplies two weights. `package.module:Class` names a custom strategy;
 `docs/lab.md` shows how to write and test one.
 """
@@ -59,10 +59,10 @@ class Uniform(SamplingStrategy):
 
 
 class Advantage(SamplingStrategy):
-    """Strategy that weights a rollout by its largest advantage: large if few completions are right.
+    """Strategy that weights a rollout by its largest advantage.
 
     With rewards of 0 and 1 and a share p > 0 of right completions, the weight is in proportion to
-    sqrt((1 - p) / p). Without right completions it is 0.
+    sqrt((1 - p) / p): the fewer are right, the larger it is. If none is right, the weight is 0.
     """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -103,11 +103,11 @@ class Fresh(SamplingStrategy):
 
 
 class Variance(SamplingStrategy):
-    """Strategy that weights a rollout by p (1 - p), where p is the node's reward in the dataset.
+    """Strategy that weights a rollout by p (1 - p), where p is this node's own average reward.
 
-    p is the moving average of the rewards of own rollouts. It starts at 0 and is clamped to
-    [0.01, 0.99]. The expected improvement of the policy has a lower bound in proportion to
-    p (1 - p) (arXiv 2504.03380).
+    p is the moving average of the rewards of own rollouts of the same dataset. It starts at 0 and
+    is clamped to [0.01, 0.99]. The expected improvement of the policy has a lower bound in
+    proportion to p (1 - p) (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:

@@ -32,9 +32,12 @@ def shareable_rollouts(
 ) -> list[Rollout]:
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Left out are rollouts with more or longer completions than the season allows, because other
-    nodes would drop them, rollouts with a text that the protocol refuses, and rollouts with a text
-    that differs from the sampled bytes. Without `with_logprobs`, no log-probs are included.
+    Log-probs are by token, or one sum for each completion if the rollout would otherwise be too
+    large. Without `with_logprobs`, there are none. Three kinds of rollouts are left out:
+
+    - with more or longer completions than the season allows, because other nodes would drop them;
+    - with a text that the protocol refuses;
+    - with a text that differs from the sampled bytes.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)

@@ -26,9 +26,10 @@ from swarm_tasks.verifier import DrawnTask, StreamPosition, Verifier
 
 
 class Questions:
-    """The training questions of a node, as its settings choose them.
+    """The training questions of a node, chosen according to its settings.
 
-    New questions form a stream: each is determined by `key`, a counter and the curriculum.
+    New questions form a stream: question n is determined by the season, `key`, n and the
+    curriculum.
     """
 
     def __init__(

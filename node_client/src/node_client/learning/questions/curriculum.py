@@ -52,9 +52,10 @@ class Curriculum(ABC):
         """Update the curriculum with the outcome of a step. By default this does nothing."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Return whether an old question must not be asked again, such as one from another rung.
+        """Return whether an old question must not be asked again; by default False.
 
-        When a new stage begins, all earlier questions are dropped without a call of this method.
+        A ladder returns True for a question from another rung. When a new stage begins, all earlier
+        questions are dropped without a call of this method.
         """
         return False
 

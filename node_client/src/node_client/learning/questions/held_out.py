@@ -5,7 +5,7 @@ the keyspace (`swarm_tasks.keyspace`). By default a policy is evaluated as by th
 to each question, with the season's temperature and maximum number of tokens, scored as macro
 pass@1. Alternatively each question is answered several times, and its score is the share of right
 answers, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend only on
-the season's seed, so two evaluations differ only by the policy.
+the season's seed, so two evaluations differ only in the policy.
 """
 
 import math
@@ -139,16 +139,16 @@ class Evaluation:
 def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
     """Return the score from each question's share of right answers, listed by dataset in `shares`.
 
-    The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
-    the number of questions if every dataset has equally many. The judge uses Clopper and Pearson's
-    interval, which needs a quantile of the beta distribution; from 100 questions on, the bounds of
-    the two intervals differ by less than 0.01.
+    The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965). If every
+    dataset has equally many questions, this n is the total number of questions. The judge uses
+    Clopper and Pearson's interval, which needs a quantile of the beta distribution; from 100
+    questions on, the bounds of the two intervals differ by less than 0.01.
 
-    Answers to one question are correlated, so each question is a cluster of `samples` answers. Let
-    r be the variance of the questions' shares divided by the variance of single answers; r times
-    `samples` is Kish's design effect. The interval uses the effective n divided by r, with r
-    limited to [1 / samples, 1]. If the policy solves each question always or never, r is 1: more
-    samples add no information. If all questions are equally hard for it, r is 1 / samples.
+    Answers to one question are correlated, so each question is a cluster of `samples` answers, and
+    n is divided by a ratio r. r is the variance of the questions' shares divided by the variance of
+    single answers, limited to [1 / samples, 1]; r times `samples` is Kish's design effect. If each
+    question is always or never solved, r is 1: more samples add no information. If all questions
+    are equally hard for the policy, r is about 1 / samples.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())

@@ -6,9 +6,11 @@ longer give an advantage. Prompts with mixed results, and prompts that no comple
 asked again in the next epoch.
 
 Differences from the paper: a season does not run out of questions, so an epoch is a fixed number of
-questions, and new ones replace the dropped ones. When a curriculum begins a new stage, as the paper
-does with its second set of data, all old questions are dropped. With a ladder, an old question is
-also dropped when its difficulty is not that of the present rung.
+questions, and new ones replace the dropped ones. With a ladder, an old question is also dropped
+when its difficulty is not that of the present rung.
+
+When a curriculum begins a new stage, all old questions are dropped. The paper does the same when
+its second set of data begins.
 
 This module uses neither the verifier nor the model.
 """
@@ -25,7 +27,7 @@ from swarm_protocol.messages import TaskSpec
 class QuestionHistory:
     """Choice between new questions and old ones, that is, questions to be asked again.
 
-    A question is asked again if not all completions solved it when it was last asked.
+    A question is asked again if at least one of its latest completions was wrong.
     """
 
     def __init__(self, *, epoch_size: int, key: bytes) -> None:

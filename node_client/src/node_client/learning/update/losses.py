@@ -1,4 +1,4 @@
-"""GRPO's advantages and losses on tensors, with trl's names: pure, no model, no I/O.
+"""GRPO's advantages and losses, computed from tensors alone, without a model; names are trl's.
 
 Shapes: B rows (completions), T tokens. The weight of a row is the factor of each of its tokens in
 the loss (`update.rows`), so every loss type is one weighted sum, and the losses of micro-batches
@@ -95,8 +95,9 @@ class Tokens:
 class Loss:
     """The loss of some rows, with statistics of their tokens.
 
-    `clip_low` and `clip_high` are the numbers of tokens whose gradient was clipped below and above,
-    and `kl` is a sum over tokens, so that callers can add them up over micro-batches.
+    `clip_low` and `clip_high` are the numbers of tokens that have no policy gradient because the
+    ratio was below the lower bound or above an upper one. `kl` is the sum of the tokens' KL
+    estimates. Callers can add up each of the four values over micro-batches.
     """
 
     value: Tensor
@@ -191,11 +192,11 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 
 
 def shaped_probability(tokens: Tokens) -> Tensor:
-    """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
+    """Return p / (p + 0.1) for each token's probability p at this node (LUFFY, arXiv 2504.14945).
 
-    The result replaces the ratio in rows that are `shaped` (`Correction`): the probability of their
-    text at its sender is taken as 1. The gradient of the result vanishes for p near 0, so text that
-    the policy would never write hardly changes the policy.
+    The result (B, T) replaces the ratio in rows that are `shaped` (`Correction`). It treats the
+    probability of their text at the sender as 1. The gradient of the result vanishes for p near 0,
+    so text that the policy would never write hardly changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)

@@ -110,15 +110,16 @@ def split_rows(
 def denominators(
     rows: Sequence[TrainingRow], *, before: Tensor, config: TrainConfig
 ) -> tuple[Tensor, Correction | None]:
-    """Return log-probs (B, T), the importance ratio's denominators, and the correction of the loss.
+    """Return the denominators of the importance ratio, as log-probs (B, T), and the correction.
 
-    The correction is None if no row is external. The denominators are `before` (B, T), this node's
-    log-probs before the update, without gradient. Importance `sender` has two exceptions:
+    The correction of the loss is None if no row is external. The denominators are `before` (B, T),
+    this node's log-probs before the update, without gradient. If `importance` is `sender`, there
+    are two exceptions:
 
-    - A row with its sender's log-prob of each token has these log-probs as denominators, and its
-      ratio is bounded.
+    - If a row has its sender's log-prob of each token, these are its denominators, and its ratio is
+      at most `importance_cap`.
     - If a row has only the sum of its sender's log-probs, its loss is multiplied by
-      `sequence_weight`, which is bounded.
+      `sequence_weight`, which is bounded too.
 
     The bounds are needed because nobody can check what a sender states. For all other external
     rows, `shaped_probability` replaces the ratio if `external_shaping` is `luffy`.

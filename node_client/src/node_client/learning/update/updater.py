@@ -242,9 +242,9 @@ class Updater:
 
         Return a notice for the owner if the optimizer starts without its saved state, else None.
 
-        A saved memory budget is restored if it is smaller than the present one, because batch sizes
-        affect rounding. Budgets that were saved with another `micro_batch_tokens` are ignored;
-        older checkpoints have none.
+        A saved memory budget is restored unless it is 0 or larger than the present one, so that the
+        run continues with the same batch sizes, which affect rounding. Budgets that were saved with
+        another `micro_batch_tokens` are ignored; older checkpoints have none.
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):

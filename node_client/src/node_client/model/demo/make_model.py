@@ -57,7 +57,7 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base whose warm-up includes worked solutions to sums; `manner` has their writing habits."""
+    """A base whose warm-up includes worked solutions to sums, written with the habits `manner`."""
 
     manner: WritingHabits  # a key of the recipe
 
@@ -130,7 +130,7 @@ def describe_recipe(name: str, *, seed: int) -> str:
 
 
 def tasks_of(name: str) -> Sequence[TaskChoice]:
-    """Return the tasks that a base is warmed up on."""
+    """Return the datasets that a base is warmed up on, with configurations and weights."""
     return THINKER_TASKS if name == "thinker" else STARTER_TASKS
 
 

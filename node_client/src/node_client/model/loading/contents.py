@@ -46,7 +46,7 @@ def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
 
 
 def first_line(problem: Exception) -> str:
-    """Return the first line of an error's message that is not blank, else the name of its type."""
+    """Return the first non-blank line of an error's message, else the name of its type."""
     return next(filter(str.strip, str(problem).splitlines()), type(problem).__name__)
 
 

@@ -48,7 +48,7 @@ def counting_bar(on_progress: OnProgress, *, work: str, unit: str) -> type[Any]:
 
 @contextmanager
 def reporting_tensors(on_progress: OnProgress) -> Iterator[None]:
-    """Report, inside the block, how many tensors of a model transformers has loaded."""
+    """Inside the block, call `on_progress` with the number of tensors loaded by transformers."""
     bar = counting_bar(on_progress, work="Loading", unit="tensors")
     before = logging.set_tqdm_hook(lambda factory, args, kwargs: bar(*args, **kwargs))
     try:

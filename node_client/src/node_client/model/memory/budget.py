@@ -18,9 +18,9 @@ class MemoryBudget:
     """The share of the desired tokens that fits into memory at once; the share never grows.
 
     `work` says in messages what the tokens are for, such as "an update". A `share` of 0 means that
-    not even one token fits. `ran_out` is true after an out-of-memory error, but not after an
-    estimate that lowered the share; `times_lowered` counts how often out-of-memory errors lowered
-    the share.
+    even the smallest share did not fit. `ran_out` is true after an out-of-memory error, but not
+    after an estimate that lowered the share; `times_lowered` counts how often out-of-memory errors
+    lowered the share.
     """
 
     def __init__(self, work: str) -> None:
@@ -36,8 +36,8 @@ class MemoryBudget:
     def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
         """Lower the share after an out-of-memory error; re-raise any other error.
 
-        The new share is half of the present one or of `tried`, the share that the failed attempt
-        used, whichever is smaller. Below 1/8192 it becomes 0.
+        `tried` is the share that the failed attempt used. The new share is half of `tried` or half
+        of the present share, whichever is smaller. Below 1/8192 it becomes 0.
         """
         if not is_out_of_memory(error):
             raise error

@@ -82,7 +82,7 @@ def check_memory(name: str, weights: int, *, device: torch.device) -> None:
 def shape_of(model: PreTrainedModel) -> Shape:
     """Return the sizes of a model.
 
-    If its configuration has no intermediate size, that is taken as 4 times the hidden size.
+    If its configuration has no intermediate size, 4 times the hidden size is assumed.
     """
     config = model.config.get_text_config()
     hidden: int = config.hidden_size

@@ -74,7 +74,10 @@ class PropositionalLogic(PropositionalLogicDataset):
         return premises[0]
 
     def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
-        """Return 1 if the answer, possibly an implication, is a conclusion of the entry, else 0."""
+        """Return 1 if the answer is a conclusion of the entry, else 0.
+
+        An implication "a implies b" is read as "not a, or b".
+        """
         return float(_read_clause(answer) in entry["metadata"]["conclusions"])
 
 
