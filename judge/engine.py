@@ -158,10 +158,11 @@ def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
 
 
 def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
-    """Return the time to store as that of the last tick, after a tick at `now`.
+    """Return the new time of the last tick, to be stored after a tick at `now`.
 
-    This is the later of `last_tick` and `now`, because two workers' clocks may differ by less than
-    TOLERANCE. But if `last_tick` is TOLERANCE or more ahead, a clock was set back: return `now`.
+    If `last_tick` is later than `now` by less than TOLERANCE, the result is `last_tick`, because
+    the clocks of two workers may differ by so much. Otherwise the result is `now`. If `last_tick`
+    is later by TOLERANCE or more, a clock was set back.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
         return last_tick
@@ -171,8 +172,8 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time that a tick begun at `now` must use: the later of `now` and `last_tick`.
 
-    `last_tick` can be later, because another worker may have ticked while this tick was suspended.
-    A round that then opened at `now` would lose part of its answering time.
+    `last_tick` is later if another worker ticked while this tick was suspended. If this tick then
+    opened a round with the time `now`, the nodes would lose part of the answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 
@@ -194,15 +195,15 @@ def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
 def unserved_time(
     last_tick: datetime | None, *, silence: timedelta | None, within: timedelta, now: datetime
 ) -> timedelta:
-    """Return by how much to move deadlines at this tick because no web process was ready.
+    """Return by how much this tick must move deadlines because of a silence.
 
-    `silence` is the time since a web process was last ready, and `last_tick` the time of the
-    previous tick; if one of them is None (unknown), the result is 0. `within` is an argument of
-    `return_time`.
+    A silence is a time in which no web process is ready. `silence` is the time since a web process
+    was last ready, and `last_tick` is the time of the previous tick. If one of them is None
+    (unknown), the result is 0. `within` is an argument of `return_time`.
 
-    In total, a silence of at least SILENCE moves deadlines by its length plus `return_time`. At
-    each tick during the silence, the result is the part of this sum that earlier ticks have not yet
-    added, so that no deadline passes during the silence.
+    A silence shorter than SILENCE moves no deadlines. Any other silence moves them by its length
+    plus `return_time` in total. At each tick during the silence, the result is the part of this
+    total that earlier ticks have not yet added. So no deadline passes during the silence.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

@@ -31,16 +31,18 @@ class AskedQuestions:
     chain: str
 
     def seen(self, digests: Sequence[int]) -> set[int]:
-        """Return which of the question digests the season has asked in rounds up to `last`."""
+        """Return those of `digests` that the season asked in rounds up to number `last`."""
         return _find_asked(self.season.pk, digests, before=self.last + 1)
 
 
 def read_asked(season: Season) -> AskedQuestions:
     """Return what the season has asked so far.
 
-    Reads only the last round if its rules contain the chain over all earlier rounds, otherwise all
-    rounds. Raises RefusedError ROUND_UNDRAWN while the last round is scheduled and has no questions
-    yet. Until it has them, no other round is added, so no earlier round can wait for questions.
+    If the last round's rules contain the hash chain over the questions of all earlier rounds, only
+    the last round is read. Otherwise all rounds are read.
+
+    Raises RefusedError ROUND_UNDRAWN if the last round is scheduled and has no questions yet.
+    Earlier rounds never wait for questions, because no round is added after one that waits.
     """
     last = season.rounds.order_by("-number").first()
     if last is None:
@@ -95,7 +97,10 @@ def numbers_before(judge_round: Round) -> list[int]:
 
 
 def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
-    """Return an `AskedRound` for each existing round with one of these numbers, by number."""
+    """Return an `AskedRound` for each existing round with one of these numbers.
+
+    They are sorted by number.
+    """
     rounds = Round.objects.filter(number__in=numbers).order_by("number").only(*_ENTRY_FIELDS)
     return [
         AskedRound(

@@ -39,9 +39,9 @@ def decision(
 ) -> Callable[[Decision[Row]], Action]:
     """Return a decorator that turns a decision about one row into an admin action.
 
-    The action first shows a page that asks for a reason, then calls the decorated function for each
-    selected row. The function returns None, or why nothing changed. Afterwards, a message for each
-    row shows the text `done`, with the row in place of {}, or why nothing changed.
+    The action first shows a page that asks for a reason. Then it calls the decorated function for
+    each selected row. If the function returns None, a message shows the text `done`, with the row
+    in place of {}. Otherwise the function returns why nothing changed, and a message shows this.
 
     `description` is the action's text in the list of actions. `title` is the text of the page's
     heading and button. The page lists `effects`, sentences that say what will happen.

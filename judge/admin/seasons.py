@@ -160,7 +160,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
-        """Show for how many rounds each dataset has questions, and how many rounds there are."""
+        """Show for how many rounds each dataset has questions, and how many rounds exist so far."""
         if not obj.pk:
             return "shown once the season is saved"
         try:

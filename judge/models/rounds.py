@@ -138,12 +138,19 @@ class Round(models.Model):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the round has its questions; with a beacon, once the beacon's value is stored."""
+        """Whether the round has its questions.
+
+        If the rules name a beacon, the round has its questions once the beacon's value is stored.
+        Otherwise it has them from the start.
+        """
         return "beacon" not in self.rules or self.beacon is not None
 
     @property
     def is_revealed(self) -> bool:
-        """Whether questions and answers are public: once closed, even if voided later."""
+        """Whether the questions and answers are public.
+
+        They become public when the round closes, and stay public if it is voided later.
+        """
         if self.phase == Phase.VOID:
             return self.closed_at is not None
         return self.phase == Phase.CLOSED

@@ -107,9 +107,9 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers without a verdict in rounds that are open or being scored.
 
-    Postponed answers are included; they time out when the round closes. Other answers that have no
-    verdict when the round closes get one only if the round is recomputed. In a void round, answers
-    without a verdict never get one.
+    Postponed answers are included. They time out when the round closes. If another answer has no
+    verdict when the round closes, it gets one only if the round is recomputed. In a void round,
+    answers without a verdict never get one.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)

@@ -75,7 +75,10 @@ def results_of_node(node: Node) -> QuerySet[Score]:
 
 
 def exported_scores() -> QuerySet[Score]:
-    """Return all nodes' results in closed rounds, even without a score, by round and node name."""
+    """Return all nodes' results in closed rounds, sorted by round, then by the node's name.
+
+    Results without a score are included.
+    """
     return (
         Score.objects.filter(round__phase=Phase.CLOSED)
         .select_related("round__season", "node")

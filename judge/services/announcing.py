@@ -10,11 +10,12 @@ from swarm_web.core import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Send nodes the current round of `judge_round`'s season, and browsers a doorbell.
+    """Tell nodes and browsers that a round has changed.
 
-    The current round is the result of `current_round`, or `judge_round` if no round of the season
-    is scheduled, open or being scored. A doorbell (`swarm_web.core.bus`) says only that something
-    has changed. Both are sent after the surrounding transaction has committed.
+    Nodes receive the current round of `judge_round`'s season (`current_round`). If the season has
+    no current round, they receive `judge_round`. Browsers receive a doorbell, which says only that
+    something has changed (`swarm_web.core.bus`). Both messages are sent after the surrounding
+    transaction has committed.
     """
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(

@@ -133,11 +133,13 @@ class Receipt:
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers and return the outcome of each submission, in the order given.
 
-    A node's first answer to a question counts; repeats change nothing. An answer is rejected if its
-    question was not offered to the node, if it has a signature that is not the node's, or if it
-    arrives after answering has ended and the node has no stored answer to the question. The outcome
-    is a RefusedError for a submission to a round that is unknown or has no questions yet, otherwise
-    a Receipt.
+    The outcome is a RefusedError if the submission's round is unknown or has no questions yet.
+    Otherwise it is a Receipt, which lists accepted, duplicate and rejected answers. A node's first
+    answer to a question counts; repeats change nothing. An answer is rejected in three cases:
+
+    - Its question was not offered to the node.
+    - It has a signature that is not the node's.
+    - It arrives after answering has ended, and the node has no stored answer to the question.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:

@@ -70,10 +70,12 @@ ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade a batch of answers without a verdict.
 
-    Returns how many were graded, postponed or timed out (`judge.services.patience`). The batch has
-    up to BATCH answers that are not postponed. If there are none that can be locked, postponed
-    answers are handled: those in closed rounds, and those of seats over their budget, time out. If
-    none of them timed out, the oldest postponed answer of each seat is graded.
+    Returns how many answers were graded, postponed or timed out (`judge.services.patience`).
+
+    The batch has up to BATCH answers that are not postponed. If none of these can be locked,
+    postponed answers are handled instead. A postponed answer times out if its round is closed, or
+    if its seat is over its budget. If no answer timed out, the oldest postponed answer of each seat
+    is graded.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.

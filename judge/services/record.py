@@ -77,8 +77,8 @@ def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> 
 def read_chain_head(*, now: datetime) -> ChainHead:
     """Return the number and hash of the newest link, with the site's signature.
 
-    Starts the chain if it is empty. `restored` describes the last restore of a backup, and is None
-    if no backup was restored.
+    Starts the chain if it is empty. The result's `restored` describes the last restore of a backup.
+    It is None if no backup was restored.
     """
     with transaction.atomic():
         last = ChainLink.objects.last() or _lock_last(now)
@@ -134,8 +134,8 @@ def record_void(judge_round: Round, *, now: datetime) -> None:
     """Add a link to the chain that says that a round became void.
 
     If the round's rules name a beacon, the link reveals the round's secret, so that anyone can
-    compute its questions. Otherwise, an operator could void rounds until the beacon's value gives
-    convenient questions, and nobody could see the questions that were avoided.
+    compute its questions. If such a secret stayed hidden, an operator could void rounds until the
+    beacon's value gives convenient questions, and nobody could see the questions that were avoided.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(

@@ -215,9 +215,11 @@ def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -
     """Draw the questions of rounds whose beacon value is published.
 
     Returns the rounds that got their questions in this call. If a dataset has too few questions
-    left, the round becomes void and its season is paused; any other RefusedError is raised. Safe to
-    run twice or concurrently: every run draws the same questions, and only the first run stores
-    them.
+    left, the round becomes void and its season is paused. Raises RefusedError if the questions
+    cannot be drawn for another reason.
+
+    This function may run twice or concurrently: every run draws the same questions, and only the
+    first run stores them.
     """
     return [
         judge_round

@@ -37,7 +37,10 @@ class _AnswerSheet:
 
 
 def write_scores(judge_round: Round) -> None:
-    """Write a score for each seat of a round, and its summary; both replace earlier ones."""
+    """Write a score for each seat of a round, and the round's summary.
+
+    They replace the earlier scores and summary of the round.
+    """
     scores = score_seats(judge_round)
     judge_round.scores.all().delete()
     Score.objects.bulk_create(scores, batch_size=1000)
@@ -47,9 +50,11 @@ def write_scores(judge_round: Round) -> None:
 def score_seats(judge_round: Round) -> list[Score]:
     """Return an unsaved score for each seat; offered questions without an answer count as wrong.
 
-    A question is excluded for all nodes if an answer to it could not be graded, unless that answer
-    was postponed. If it were excluded for the node that gave the answer alone, a node could wait
-    with its doubtful answers until the graders are busy, to get these questions excluded.
+    If an answer to a question could not be graded, the question is excluded for all nodes. This
+    does not apply to postponed answers; they count as wrong.
+
+    A question is never excluded for one node alone. Otherwise, a node could hold back its doubtful
+    answers until the graders are busy, to have just these questions excluded.
     """
     asked = dict(judge_round.questions.order_by("position").values_list("position", "dataset"))
     ungraded = _find_ungraded(judge_round)

@@ -367,10 +367,12 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
 def decide(difference: float | None, p_value: float | None, *, lead: float) -> Verdict:
     """Return the verdict on the two arms of a comparison.
 
-    An arm is better ("swarm_better" or "isolated_better") if the p-value is at most ALPHA, and the
-    present `difference` (swarm - isolated) has the sign of `lead`, the difference at the look that
-    first gave this p-value. Otherwise the verdict is "not_shown". If `difference` or `p_value` is
-    None, the verdict is "too_few".
+    If `difference` (swarm - isolated) or `p_value` is None, the verdict is "too_few". An arm is
+    better ("swarm_better" or "isolated_better") if the p-value is at most ALPHA, and `difference`
+    and `lead` are both positive or both negative. Otherwise the verdict is "not_shown".
+
+    `lead` has the sign that the difference had at the look at which the p-value first fell to its
+    present value.
     """
     if difference is None or p_value is None:
         return "too_few"

@@ -75,25 +75,27 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
 
     `answers` are all wrong answers of one or more rounds, one for each node and question. Empty
     answers are ignored. The p-values are adjusted by Holm's method over all N(N-1)/2 pairs of the N
-    nodes in `answers`, tested or not; pairs with an adjusted p-value of at most `alpha` are
-    returned.
+    nodes in `answers`, including pairs that are not tested. A pair is returned if its adjusted
+    p-value is at most `alpha`.
 
     Under the null hypothesis, two nodes that are both wrong on a question give the same text with a
-    probability p, independently for each question, so their number of matches is Poisson-binomial.
+    probability p, independently for each question. So their number of matches is Poisson-binomial.
+
     p is estimated as the largest of up to four shares, two for each node of the pair. The first is
-    the share of all wrong answers to the question that equal the node's answer. The second is the
-    same share among nodes of its model, and is used only if at least MIN_WITNESSES nodes of this
-    model besides the pair have wrong answers. Each share includes the node's own answer and leaves
-    out the answer of the pair's other node.
+    the share of answers with the same text as the node's answer among all wrong answers to the
+    question. The second is the same share among the wrong answers of nodes of this node's model. It
+    is used only if at least MIN_WITNESSES nodes of this model, besides the pair, have wrong
+    answers. Both shares include the node's own answer and leave out the answer of the pair's other
+    node.
 
     - The largest share protects the innocent nodes of a victim's model: they often answer like the
       victim, and therefore also like a node of another model that copied from the victim.
     - If few nodes are wrong on a question, the share approaches 1, and if all of them give the same
       text, it is 1. A match then proves nothing.
-    - Two nodes of one model are tested only if MIN_WITNESSES other nodes of that model have wrong
-      answers; two nodes of different models, only if MIN_WITNESSES other nodes of any model have.
-      Nodes with equal weights give equal greedy answers, and fewer other nodes cannot show which
-      answers are common.
+    - Two nodes of different models are tested only if at least MIN_WITNESSES other nodes have wrong
+      answers. Two nodes of one model are tested only if at least MIN_WITNESSES other nodes of that
+      model have wrong answers: nodes with equal weights give equal greedy answers, and fewer other
+      nodes cannot show which answers are common.
     - A text that a pair shares on several questions counts once, because a collapsed model gives
       the same answer everywhere.
     - Only wrong answers give the test its power. Among 60 nodes, it finds a node that copied all

@@ -45,11 +45,14 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
     """Return what the seasons' differences show together, tested by flipping their signs.
 
     `differences` has the difference swarm - isolated of each season, in the order in which the
-    seasons ended. From MIN_SEASONS seasons on, the test is repeated after each season; each
-    repetition is a *look*. The test compares the sum of the differences with the sums for all
-    combinations of signs; beyond fourteen seasons, for 16,384 combinations that are drawn with a
-    fixed seed. The p-value is exact over all looks together if, without an effect, a season's
-    difference is as likely as its opposite. The interval is Student's at 95 %, valid for one look.
+    seasons ended. With fewer than MIN_SEASONS seasons, nothing is tested. The first test is made
+    after MIN_SEASONS seasons, and another one after each further season. Each test is a *look*. It
+    compares the sum of the differences with the sums for all combinations of their signs. With more
+    than fourteen seasons, only 16,384 combinations are used, drawn with a fixed seed.
+
+    The p-value is exact over all looks together under one assumption: without an effect of sharing,
+    a season's difference d is as likely as -d. The interval is Student's 95 % interval. It is valid
+    for one look only.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     missing = max(0, MIN_SEASONS - len(values))

@@ -38,13 +38,15 @@ class ScoreSpread:
 
 
 def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
-    """Return how much the scores of nodes of the same arm vary; None if each arm has only one node.
+    """Return how much the scores of nodes of the same arm vary; None if no arm has two nodes.
 
-    All arms together give one estimate. `arms` has a non-empty array for each arm, with the mean
-    deviations of its nodes. A node's deviation in a round is its score minus the mean score of all
-    trained nodes of its model, whatever their arm. `rounds` and `noise` have one value for each
-    node of all arms, in any order: the number of rounds in which the node was scored, and the
-    variance of its deviation over these rounds.
+    All arms together give one estimate. A node's deviation in a round is its score minus the mean
+    score of all trained nodes of its model, whatever their arm. `arms` has an array for each arm,
+    with the mean deviation of each of its nodes. No array is empty.
+
+    `rounds` and `noise` have a value for each node of all arms, in any order. A value of `rounds`
+    is the number of rounds in which the node was scored. A value of `noise` is the variance of the
+    node's deviation over these rounds.
     """
     dof = sum(len(arm) - 1 for arm in arms)
     if dof < 1 or not len(rounds):
@@ -60,8 +62,8 @@ def plan_nodes(
 ) -> int:
     """Return how many nodes per arm detect a difference of `effect` with probability POWER.
 
-    The result is at least `minimum`, and MAX_NODES if fewer nodes are not enough. `effect` > 0 is a
-    score fraction. The test is a two-sided t test at level `alpha` after `rounds` rounds.
+    The result is at least `minimum`. It is MAX_NODES if no smaller number is enough. `effect` is a
+    score fraction above 0. The test is a two-sided t test at level `alpha` after `rounds` rounds.
     """
 
     def find_power(nodes: int) -> float:
@@ -71,10 +73,10 @@ def plan_nodes(
 
 
 def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
-    """Return the smallest difference that `nodes` >= 2 nodes per arm detect with probability POWER.
+    """Return the smallest difference that `nodes` nodes per arm detect with probability POWER.
 
-    The difference is a score fraction, accurate to 1e-4, or 1 if no smaller difference is detected.
-    The test is the same as in `plan_nodes`.
+    `nodes` is at least 2. The difference is a score fraction, accurate to 1e-4. It is 1 if no
+    smaller difference is detected. The test is the same as in `plan_nodes`.
     """
     parts = 2**14
 

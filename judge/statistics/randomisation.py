@@ -95,13 +95,15 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 
 
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
-    """Return the p-value of the observed path after each look [looks]; it never rises.
+    """Return the p-value of the observed path after each look [looks].
 
-    `gaps` [looks, paths] are distances between the arms. A path has the distances of one assignment
-    of arms or signs; the first path is the observed one. `spent` [looks], rising to at most 1, is
-    the share of the error budget that may be used in all looks up to this one. Under the null
-    hypothesis, the probability that the p-value ever falls to a or below is at most a. P-values are
-    rounded up to one of `_LEVELS`.
+    A path has the distances between the arms at all looks, for one assignment of arms or signs.
+    `gaps` [looks, paths] has these distances. The first path is the observed one. `spent` [looks]
+    is the share of the error budget that all looks up to this one may use; it rises to at most 1.
+
+    The p-value never rises from one look to the next. Under the null hypothesis, the probability
+    that it ever falls to a level a or below is at most a. P-values are rounded up to one of
+    `_LEVELS`.
     """
     paths = gaps.shape[1]
     reached = np.ones(paths)

@@ -36,9 +36,10 @@ class TitleForm(forms.ModelForm[Node]):
         }
 
     def clean_title(self) -> str:
-        """Return the title. Raises ValidationError if it reads like the name of any node.
+        """Return the title. Raises ValidationError if it could be mistaken for the name of a node.
 
-        Names are compared with the title's plain form (`plain_title`), ignoring case.
+        That is the case if the title's plain form (`plain_title`) equals the name of any node,
+        ignoring case.
         """
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=plain_title(title)).exists():

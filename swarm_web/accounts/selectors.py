@@ -70,10 +70,11 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 
 
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
-    """Return what these nodes did in all seasons, one part per node and season, in three queries.
+    """Return what these nodes did in all seasons, in three queries.
 
-    The season created last comes first; within a season, parts are in the order of the nodes'
-    names.
+    There is one part for each node and each season in which it has a standing or a contribution.
+    The parts of the season that was created last come first. Within a season, parts are sorted by
+    the nodes' names.
     """
     by_key = {node.pk: node for node in nodes}
     standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}

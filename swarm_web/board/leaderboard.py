@@ -156,8 +156,8 @@ def read_leaderboard(
 ) -> Leaderboard:
     """Return a page of at most `limit` rows of a leaderboard, in a constant number of queries.
 
-    To read all rows, start with `after=0` and pass each page's `later` as the next `after` until
-    it is None, with the same filters.
+    To read all rows, start with `after=0`. For the next page, pass `later` of the page before as
+    `after`, with the same filters. The last page's `later` is None.
     """
     listed = _filter(_list_standings(season, window, filters), filters)
     page = _ORDER.read(listed, after=(after,), limit=limit)
@@ -279,9 +279,10 @@ def read_row(
     now: datetime,
     contribution: Contribution | None = None,
 ) -> LeaderboardRow | None:
-    """Return a node's row, even if it is quarantined; None if it has no standing in the window.
+    """Return a node's row, even if the node is quarantined; None without a standing in the window.
 
-    If the caller has read the node's contribution to the season, `contribution` saves a query.
+    `contribution` is the node's contribution to the season. A caller that has it passes it to save
+    a query.
     """
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:

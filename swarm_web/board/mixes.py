@@ -42,10 +42,8 @@ class Mix:
 def read_mixes(season: Season, model: str) -> list[Mix]:
     """Return a model's nodes grouped by their share of external rollouts, lowest share first.
 
-    Makes one query.
-
-    Untrained and quarantined nodes are left out, as are those that trained on no rollouts of their
-    own and those with fewer than MIN_ROUNDS scored rounds.
+    Untrained and quarantined nodes are left out. So are nodes that trained on none of their own
+    rollouts, and nodes with fewer than MIN_ROUNDS scored rounds. Makes one query.
     """
     external = Cast("external_used", FloatField())
     rows = (

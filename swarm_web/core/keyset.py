@@ -106,8 +106,9 @@ class Keyset:
     def find_earlier(self, rows: QuerySet[Row], key: Key, *, limit: int) -> Key | None:
         """Return the key after which the previous page begins.
 
-        The previous page has up to `limit` rows and ends at the row with `key`. Returns () if it is
-        the first page, which begins after no row, and None if there is no previous page.
+        The previous page ends at the row with `key` and has up to `limit` rows. If it is the first
+        page, no row is before it, and the result is (). If no row is at or before `key`, there is
+        no previous page, and the result is None.
         """
         backwards = rows.exclude(self._condition_after(key)).order_by(
             *(column.order for column in self.columns)

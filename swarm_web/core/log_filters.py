@@ -58,7 +58,7 @@ class RateLimitFilter(logging.Filter):
 
 
 def first_line(text: str) -> str:
-    """Return the first nonblank line."""
+    """Return the first nonblank line of a text; empty if there is none."""
     return text.strip().partition("\n")[0]
 
 
@@ -78,7 +78,10 @@ class OutageFilter(RateLimitFilter):
     """Writes tracebacks about an unavailable store as single lines, at a limited rate."""
 
     def shorten(self, record: logging.LogRecord) -> str | None:
-        """Return what failed, and why; None unless a store was unavailable."""
+        """Return a line that says what failed, and why.
+
+        Returns None if the record's exception is not one of UNAVAILABLE_ERRORS.
+        """
         problem = record.exc_info[1] if record.exc_info else None
         if not isinstance(problem, UNAVAILABLE_ERRORS):
             return None
@@ -100,9 +103,11 @@ class RefusalFilter(RateLimitFilter):
     """Writes records of refused requests as single lines at level INFO, at a limited rate."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to write the record, which is changed in place if it is a refusal.
+        """Return whether to write the record.
 
-        Refusals are written only if INFO is enabled.
+        A record of a refusal is changed in place: its level becomes INFO, and it is shortened. It
+        is written only if INFO is enabled, and at a limited rate. Other records are written
+        unchanged.
         """
         if not _is_refusal(record):
             return True

@@ -18,7 +18,10 @@ class StoreTooOldError(Exception):
 
 
 async def check_store(client: redis.asyncio.Redis) -> None:
-    """Raise StoreTooOldError if the store is too old; log a warning if that is unknown."""
+    """Raise StoreTooOldError if the Redis server lacks commands that the site needs.
+
+    If this cannot be determined, log a warning instead.
+    """
     try:
         await client.xtrim(_PROBE, minid="0-1")
         await client.lpop(_PROBE, 1)

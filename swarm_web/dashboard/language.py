@@ -24,9 +24,10 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 def speak_language(get_response: GetResponse) -> GetResponse:
     """Middleware that answers in the visitor's language, except on the paths FOR_PROGRAMS.
 
-    A GET or HEAD whose `?lang=` names one of the site's languages is answered with a redirect that
-    stores the language in a cookie; any other `?lang=` is ignored. Django's LocaleMiddleware would
-    leave the language active in the thread, and would translate responses to programs.
+    If `?lang=` of a GET or HEAD names one of the site's languages, the answer is a redirect that
+    stores the language in a cookie. Any other `?lang=` is ignored. This middleware replaces
+    Django's LocaleMiddleware, which would leave the language active in the thread, and would
+    translate responses to programs.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -45,9 +45,9 @@ def check_encoding(encoding: str | None) -> None:
 def refuse_unfit(get_response: Answer) -> Answer:
     """Middleware that refuses a NUL in a query parameter's value, and encodings other than UTF-8.
 
-    It answers such requests with a JSON error. Of a repeated parameter, only the last value, which
-    views read, is checked. The database cannot store a NUL, nor the lone surrogates to which some
-    encodings decode.
+    It answers such requests with a JSON error. The database cannot store a NUL. It cannot store
+    lone surrogates either, and some encodings decode to them. If a parameter is repeated, only its
+    last value is checked, because views read only this value.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -54,10 +54,10 @@ site_state = SiteState()
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return the cached value of a key; if there is none, call `make` and cache its result.
 
-    A value is kept for at most PAGE_CACHE_SECONDS, and only until this process reads a new state of
-    the site. The key may be any text. Use this function only for pages and the API, whose data may
-    be PAGE_CACHE_SECONDS old. Never use it for what the live socket sends: no later message would
-    correct an old value.
+    The key may be any text. A value expires after PAGE_CACHE_SECONDS. It expires earlier if this
+    process learns that the site's state has changed (`site_state`). Use this function only for
+    pages and the API, whose data may be PAGE_CACHE_SECONDS old. Never use it for what the live
+    socket sends: no later message would correct an old value.
     """
     digest = hashlib.sha256(f"{site_state.token}:{key}".encode()).hexdigest()
     return cast(

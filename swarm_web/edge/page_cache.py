@@ -276,8 +276,9 @@ def read_key(scope: Scope, asked: Asked, state: str) -> Key | None:
 def may_be_kept(start: Message) -> bool:
     """Return whether a response may be cached, from its ASGI start message.
 
-    Its status and headers must show that it is complete HTML, JSON, PNG or SVG of a declared length
-    below _LARGEST, and the same for all visitors with the same key (`read_key`).
+    The response must be complete HTML, JSON, PNG or SVG, and must declare a length below _LARGEST.
+    It must also be the same for all visitors whose requests have the same key (`read_key`). Only
+    its status and headers are checked.
     """
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}

@@ -38,9 +38,9 @@ class SharedCache(RedisCache):
         self._class = _Client
 
     def add(self, *args: Any, **kwargs: Any) -> bool:
-        """Store a value and return True, or return False if its key has a value.
+        """Store a value unless its key already has one, and return whether it was stored.
 
-        Returns True while Redis is unavailable.
+        While Redis is unavailable, nothing is stored, but True is returned.
         """
         return _unless_unavailable(
             lambda: super(SharedCache, self).add(*args, **kwargs), default=True
@@ -57,7 +57,7 @@ class SharedCache(RedisCache):
         _unless_unavailable(lambda: super(SharedCache, self).set(*args, **kwargs), default=None)
 
     def delete(self, *args: Any, **kwargs: Any) -> bool:
-        """Delete a value; return whether it existed, False while Redis is unavailable."""
+        """Delete a value and return whether it existed; return False while Redis is unavailable."""
         return _unless_unavailable(
             lambda: super(SharedCache, self).delete(*args, **kwargs), default=False
         )

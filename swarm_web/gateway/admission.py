@@ -53,8 +53,13 @@ class Admission:
     def check(self, token: str | None, network: str) -> bool:
         """Return whether this process accepted the token recently; if so, count this handshake.
 
-        Raises RefusedError, with `retry_after`, if the handshake has to wait. `network` is the
-        network of the client's address (`swarm_web.edge.addresses`).
+        `network` is the network of the client's address (`swarm_web.edge.addresses`). Raises
+        RefusedError, with `retry_after`, in these cases:
+
+        - All handshakes are refused now (`closure`).
+        - The token was accepted recently, but there were too many handshakes with it.
+        - The token was not accepted recently, and the network's limit (`count_failure`) is reached.
+        - GATEWAY_WAITING handshakes and hellos of nodes are already waiting for the database.
         """
         now = monotonic()
         if self.closure is not None:

@@ -122,8 +122,9 @@ def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | Non
 def record_node_refusal(session: Session, refusal: RefusedError) -> None:
     """Record a refusal for the node's page, and count it as evidence of the node's conduct.
 
-    It is counted only if the node is enrolled in a season and `Hub.count_refusal` accepts its code
-    as evidence. A refusal is never counted if only the limit of the whole account was exceeded.
+    The refusal is counted only if the node is enrolled in a season and `Hub.count_refusal` accepts
+    the refusal's code. It is not counted if the node kept its own limit, and only the common limit
+    of its owner's nodes was exceeded.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)

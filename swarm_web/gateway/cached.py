@@ -35,11 +35,14 @@ class Cached(Generic[Value]):
         self._loading: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
-        """Return the value; reload it if it is too old or was dropped.
+        """Return the value. Load it first if there is none or it is too old.
 
-        If the reload raises one of STORE_ERRORS or takes longer than RELOAD_TIMEOUT_S, the old
-        value is returned; other errors are raised. If no value was loaded yet, or it was dropped,
-        this waits until the load ends, and raises any error of the load.
+        If there is an old value, this waits for the load at most RELOAD_TIMEOUT_S. If the load
+        takes longer or raises one of STORE_ERRORS, the old value is returned; other errors are
+        raised.
+
+        If there is no value, because none was loaded yet or `drop` discarded it, this waits until
+        the load ends. Any error of the load is raised.
         """
         cached = self._cached
         if cached is not None and monotonic() < cached.fresh_until:

@@ -33,11 +33,11 @@ class Inbox:
         return self._ahead.popleft() if self._ahead else await self._receive()
 
     def read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        """Start to read events into the queue, until `take` or `stop` is called.
+        """Start to read events into the queue. Do not call this during `take`.
 
-        Reading also ends when more than MAX_AHEAD events are queued; `on_overrun` is then called.
-        It ends, without calling `on_overrun`, when the queued events exceed _MAX_BYTES, and after
-        the event that ends the connection. `read_ahead` must not be called during `take`.
+        Reading ends when `take` or `stop` is called, and after the event that ends the connection.
+        It also ends when the queued events have more than _MAX_BYTES bytes. If more than MAX_AHEAD
+        events are queued, reading ends and `on_overrun` is called.
         """
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_ahead(on_overrun))

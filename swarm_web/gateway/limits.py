@@ -21,7 +21,7 @@ class TokenBucket:
         self._filled_at = now
 
     def wait(self, *, now: float) -> float:
-        """Return the seconds until a token is available: 0 if one is."""
+        """Return the seconds until a token is available; 0 if a token is available now."""
         if now > self._filled_at:
             filled = self._tokens + (now - self._filled_at) * self._rate
             self._tokens = filled if filled < self._burst else self._burst
@@ -63,7 +63,7 @@ class Allowance:
     bytes: TokenBucket
 
     def wait(self, *, now: float) -> float:
-        """Return the seconds until a message is allowed: 0 if it is now."""
+        """Return the seconds until a message is allowed; 0 if a message is allowed now."""
         return max(self.messages.wait(now=now), self.bytes.wait(now=now))
 
     def spend(self, size: int) -> None:

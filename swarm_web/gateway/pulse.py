@@ -52,11 +52,11 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Each second until `stopping` is set, write a heartbeat, or refuse nodes during maintenance.
+    """Write a heartbeat each second until `stopping` is set; refuse all nodes during a maintenance.
 
-    No heartbeat is written while Postgres or Redis is unreachable, during a maintenance, or in the
-    RETURN_TIME after a maintenance, in which nodes reconnect. If no web process writes a heartbeat
-    for some seconds, the judge opens no round and extends open rounds.
+    No heartbeat is written while Postgres or Redis is unreachable. None is written during a
+    maintenance either, nor in the RETURN_TIME after it, in which nodes reconnect. If no web process
+    writes a heartbeat for some seconds, the judge opens no round and extends open rounds.
     """
     while not stopping.is_set():
         try:

@@ -22,9 +22,9 @@ class NodeHello(HelloRecord):
 def register_nodes(hellos: Sequence[NodeHello]) -> list[Signer | Exception | None]:
     """Enrol nodes, set `model` and `arm` of their `Node`, and store the contents of the hellos.
 
-    Returns for each hello, in order, the node's Signer, None if the hello has no key, or the
-    RefusedError if its key is refused (`presence.bind_keys`). A hello with a refused key is not
-    stored, although its node is enrolled.
+    Returns one item for each hello, in the same order. If the hello has no key, the item is None.
+    If its key is refused (`presence.bind_keys`), the item is the RefusedError; the node is
+    enrolled, but the hello is not stored. Otherwise the item is the node's Signer.
     """
     for each in hellos:
         each.node.model = each.hello.model

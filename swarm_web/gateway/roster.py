@@ -75,7 +75,10 @@ class NodeConnection(Protocol):
         """Tell the node to reconnect later; a message that is being handled is answered first."""
 
     def read_ahead(self) -> None:
-        """Read messages ahead while a reply is unread; close the socket if too many arrive."""
+        """Start to read further messages, if a message is still being answered.
+
+        Close the socket if too many messages arrive.
+        """
 
     def drop(self) -> None:
         """Close the socket, because the node does not read."""

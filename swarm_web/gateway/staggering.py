@@ -10,12 +10,14 @@ from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 def reconnect_spread(
     nodes: int, *, per_second: float, within_s: float, opens_in_s: float | None
 ) -> float:
-    """Return the seconds over which `nodes` nodes should reconnect: `nodes` / `per_second`.
+    """Return the seconds over which `nodes` nodes should reconnect.
 
-    The result is at most MAX_WAIT_S. `opens_in_s` is the time until a round opens: 0 if a round is
-    open, None if no round is planned. If it is not None, the result is also at most `opens_in_s` -
-    SOON_S, so that all nodes are back SOON_S before the round opens. This second limit is never
-    lower than `within_s`, a delay that the judge allows for.
+    The result is `nodes` / `per_second`, but at most MAX_WAIT_S. `opens_in_s` is the time until a
+    round opens: 0 if a round is open, None if no round is planned.
+
+    If `opens_in_s` is not None, there is a second upper limit. It is `opens_in_s` - SOON_S, so that
+    all nodes are back SOON_S before the round opens. If this is less than `within_s`, a delay that
+    the judge allows for, the limit is `within_s` instead.
     """
     spread_s = min(nodes / per_second, MAX_WAIT_S)
     if opens_in_s is None:
@@ -24,9 +26,9 @@ def reconnect_spread(
 
 
 def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
-    """Return the seconds until the current round opens, 0 if its opening time has passed.
+    """Return the seconds until the current round opens; 0 if its opening time has passed.
 
-    Returns None if there is no current round, or if it is being scored.
+    Returns None if there is no current round, or if the current round is being scored.
     """
     if current is None or current.phase == "scoring":
         return None
@@ -63,8 +65,8 @@ class Slots:
     def take(self, *, now: float, random: Random) -> float:
         """Take the next free slot; return the seconds until a random time within this slot.
 
-        The result is at least 0.5. If no slot is free within MAX_PAUSE_S, it is a random time as
-        described in `Slots`.
+        The slot begins in 0.5 seconds or later. If no slot is free within MAX_PAUSE_S, the result
+        is a random time between MAX_PAUSE_S / 2 and MAX_PAUSE_S.
         """
         self._next = max(self._next, now + 0.5) + self._step_s
         if self._next - now > MAX_PAUSE_S:

@@ -48,9 +48,10 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Return the name. Raises ValidationError if it is a node's name or title, ignoring case.
+        """Return the name, which may be empty.
 
-        If two concurrent requests use the same name, the database refuses the second.
+        Raises ValidationError if a node already has it as its name or title; case is ignored. If
+        two concurrent requests use the same name, the database refuses the second.
         """
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)

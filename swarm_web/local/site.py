@@ -114,7 +114,10 @@ def load_settings(state: Path) -> dict[str, str]:
 
 
 def keep_secret(path: Path) -> str:
-    """Return the secret in the file `path`. Creates a missing file first, with mode 0600."""
+    """Return the secret in the file `path`.
+
+    If the file is missing, it is created first, with a random secret and mode 0600.
+    """
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.unfinished")
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -150,11 +153,11 @@ def is_current(stamp: Path, current: str) -> bool:
 
 @contextmanager
 def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
-    """Lock the state folder until the block has ended and no child process has the lock file open.
+    """Lock the state folder for the time of the block, and yield the lock file's descriptor.
 
-    Yields the lock file's descriptor, which the site's processes inherit. If a launcher is killed,
-    the folder therefore stays locked until the last of its processes has ended, and the next
-    launcher waits until then.
+    The site's processes inherit the descriptor, and the folder stays locked while one of them has
+    it open. So if a launcher is killed, its folder is locked until the last of its processes has
+    ended. The next launcher waits until then.
 
     Raises LaunchError if another launcher uses the folder, or if processes of an earlier launcher
     still run after `timeout_s` seconds.

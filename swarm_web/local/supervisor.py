@@ -235,13 +235,14 @@ def catches_interrupt(pid: int) -> bool:
 
 
 def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
-    """Check a process now, and return a coroutine that waits until it no longer catches SIGINT.
+    """Return a coroutine that waits until a process has no handler for SIGINT any more.
 
-    If the process does not catch SIGINT at the first check, the coroutine never returns.
+    The first check is made in this call. If the process has no handler then, the coroutine never
+    returns.
 
-    The launcher watches its parent, make, in this way. Ctrl-C in a terminal sends SIGINT to both. A
-    script or a process manager may send SIGINT to make alone. Make does not pass the signal on, but
-    removes its handler for SIGINT and waits for the launcher to end.
+    The launcher uses it to stop when its parent, make, was interrupted. Ctrl-C in a terminal sends
+    SIGINT to both. A script or a process manager may send SIGINT to make alone. Make does not pass
+    the signal on: it removes its handler and waits for the launcher to end.
     """
     return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_forever()
 

@@ -49,7 +49,11 @@ class Maintenance(models.Model):
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at)
 
     def counts_as_outage(self, *, now: datetime) -> bool:
-        """Return whether the judge waits at `now`: from the start to RETURN_TIME after the end."""
+        """Return whether the maintenance counts as an outage at `now`, so that deadlines move.
+
+        It counts from its start until RETURN_TIME after its end, so that nodes can reconnect. If it
+        has no end, it counts from its start on.
+        """
         return self.starts_at <= now and (self.ends_at is None or now < self.ends_at + RETURN_TIME)
 
     @property

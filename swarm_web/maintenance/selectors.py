@@ -6,9 +6,9 @@ from swarm_web.maintenance.models import Maintenance
 
 
 def latest_maintenance(*, now: datetime) -> Maintenance | None:
-    """Return the current maintenance; without one, the maintenance that began last.
+    """Return a maintenance that is on at `now`. If none is on, return the one that began last.
 
-    Returns None if no maintenance has begun. Only the eight that began last are searched.
+    Returns None if no maintenance has begun. Looks only at the eight maintenances that began last.
     """
     begun = list(Maintenance.objects.begun(now=now)[:8])
     return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)

@@ -47,9 +47,10 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     actions = ["give_new_token"]
 
     def save_model(self, request: HttpRequest, obj: Node, form: object, change: bool) -> None:
-        """Create a new node with a token, and show the token once; or save an existing node.
+        """Create a new node, or save an existing one.
 
-        An existing node's connection ends if the node is blocked.
+        A new node gets a token, which is shown once. If an existing node is blocked, its connection
+        ends.
         """
         if change:
             super().save_model(request, obj, form, change)

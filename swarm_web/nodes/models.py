@@ -125,7 +125,10 @@ class Node(models.Model):
 
     @staticmethod
     def revoked_hash() -> str:
-        """Return a unique value for the `token_hash` of a node without a valid token."""
+        """Return a value for the `token_hash` of a node that has no valid token.
+
+        Each call returns a different value.
+        """
         return f"{_REVOKED}{secrets.token_hex(16)}"
 
     def is_connected(self, *, now: datetime) -> bool:

@@ -74,10 +74,10 @@ def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
 
 
 def store_hellos(hellos: Sequence[HelloRecord]) -> None:
-    """Store what nodes report in their hellos, and that they are connected.
+    """Store what the nodes' hellos report, and mark the nodes as connected.
 
-    Of several hellos of a node, the last one is stored. `said_goodbye` is cleared in the database
-    and in the `node` of each record.
+    If a node sent several hellos, the last one is stored. `said_goodbye` is set to False in the
+    database and in the `node` of each record.
     """
     rows = {each.node.pk: each for each in hellos}.values()
     for each in hellos:
@@ -103,10 +103,11 @@ def _describe_hardware(hello: Hello) -> str:
 
 
 def bind_keys(hellos: Sequence[HelloRecord]) -> list[NodeKey | RefusedError | None]:
-    """Store new signing keys, and return the key of each hello, or None if a hello has no key.
+    """Store the signing keys that are new, and return one result for each hello.
 
-    If a node already has MAX_NEW_KEYS keys from the last day, a further new key is not stored, and
-    a RefusedError is returned instead of the key.
+    The result is the hello's key, or None if the hello has no key. A node can add up to
+    MAX_NEW_KEYS keys in a day. A new key over this limit is not stored, and its result is a
+    RefusedError.
     """
     keys = _read_keys(hellos)
     recent = Counter(

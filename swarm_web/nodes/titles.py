@@ -21,11 +21,12 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def validate_title(title: str) -> None:
-    """Raise ValidationError if a title is invalid; an empty title is valid.
+    """Raise ValidationError if a title is invalid. An empty title is valid.
 
-    Forbidden are control, format (except joiners), surrogate, private-use and unassigned
-    characters, line and paragraph separators, and invisible letters. A title needs a visible
-    character. Decomposed (NFD), it has at most _MAX_MARKS combining marks in a row.
+    A title must not contain invisible letters, line or paragraph separators, or control, surrogate,
+    private-use or unassigned characters. Of the format characters, only joiners are allowed. At
+    least one character must be visible. In the decomposed form (NFD), at most _MAX_MARKS combining
+    marks may follow each other.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(

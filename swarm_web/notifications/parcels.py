@@ -76,11 +76,11 @@ class Parcel:
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Return a parcel that sends a delivery; the number of the attempt is `delivery.attempts`.
+    """Return a parcel that sends a delivery, as attempt number `delivery.attempts`.
 
-    Load `delivery.channel.owner` beforehand to save queries. `now` is the time in a webhook's
-    signature. If the channel has no address, or an address that is no longer allowed, sending the
-    parcel fails.
+    `now` is the time in a webhook's signature. If the channel has no address, or its address is no
+    longer allowed, sending the parcel fails. To save queries, load `delivery.channel.owner`
+    beforehand.
     """
     try:
         match Channel.Kind(delivery.channel.kind):

@@ -31,9 +31,12 @@ class Watch:
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
     """Return the watch, updated at `now`.
 
-    `web_silence` is the time since the last pulse of the web processes, None if there was no pulse.
-    The watch restarts at `now` if `watch` is None or was not updated for more than a minute, or if
-    `web_silence` is None or longer than 15 s.
+    The watch begins anew at `now` in each of these cases:
+
+    - `watch` is None.
+    - The watch was not updated for more than a minute.
+    - `web_silence`, the time since the last pulse of the web processes, is longer than 15 s.
+    - `web_silence` is None, because there was no pulse.
     """
     is_broken = (
         watch is None
@@ -46,10 +49,10 @@ def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta
 
 
 def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datetime | None:
-    """Return the moment `threshold` before `now`: nodes last seen before this moment are silent.
+    """Return the time `threshold` before `now`. A node last seen before this time is silent.
 
-    Returns None if the watch began after this moment: an outage may have ended when the watch
-    began, so nodes may be unseen only because they could not connect.
+    Returns None if the watch began after this time. An outage may then have kept nodes from
+    connecting, so it is unknown which nodes are silent.
     """
     if now - watch.since < threshold:
         return None
@@ -57,7 +60,10 @@ def silent_before(watch: Watch, *, now: datetime, threshold: timedelta) -> datet
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return the pause before the next attempt; `attempts` (at least 1) have failed in a row."""
+    """Return the pause before the next attempt, after `attempts` attempts failed in a row.
+
+    `attempts` must be at least 1. From MAX_ATTEMPTS - 1 on, the pause stays the same.
+    """
     factor: int = PAUSE_FACTOR ** (min(attempts, MAX_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 

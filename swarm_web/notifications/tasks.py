@@ -28,8 +28,8 @@ COLLECT_TIMEOUT_S = 0.5
 def notice() -> None:
     """Find events for owners and queue messages about them, until no event is left.
 
-    After NOTICING_BUDGET_S seconds, only one batch of each remaining kind of event is handled, and
-    the next run handles the rest.
+    After NOTICING_BUDGET_S seconds, each kind of event gets at most one more batch. The next run
+    handles the rest.
     """
     until = monotonic() + NOTICING_BUDGET_S
     now = timezone.now()

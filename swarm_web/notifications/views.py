@@ -145,7 +145,10 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """Switch a channel off by its signed link. Opening the link alone changes nothing."""
+    """Switch off the channel of a signed link, if the request is a POST.
+
+    Opening the link (GET) changes nothing.
+    """
     linked = read_token(token)
     is_done = linked is None or not linked.enabled
     if request.method == "POST" and linked is not None and not is_done:

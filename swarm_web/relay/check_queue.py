@@ -51,10 +51,11 @@ _decoder = msgspec.msgpack.Decoder(Check)
 def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) -> list[Check]:
     """Take up to `limit` rollouts off the queue, and return those that were not taken before.
 
-    A rollout may be queued several times while it is in the pool, and checking it again would count
-    one mistake twice. A rollout stays in the pool for up to `max_age_s` seconds, so taken rollouts
-    are remembered for this time. Another rollout that the node publishes later under the same id
-    has another publication time, so it is returned. `now` is Unix seconds.
+    A rollout may be queued several times while it is in the pool. If it were checked twice, one
+    mistake would count twice. So taken rollouts are remembered for `max_age_s` seconds, the longest
+    time that a rollout stays in the pool. If a node publishes another rollout under the same id,
+    its publication time differs, so it is not mistaken for the earlier one. Unreadable rollouts are
+    dropped. `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -86,9 +87,10 @@ def _skip_checked(
 
 
 def set_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) -> None:
-    """Store the ids of all nodes whose declarations do not count, in place of the previous ids.
+    """Replace the stored ids of the nodes whose declarations do not count.
 
-    Within a second, all rollouts of these nodes in the pool count as not declared informative.
+    Web processes read the ids within a second. In their pools, no rollout of these nodes then
+    counts as declared informative.
     """
     key = season_key(season_id, "lapsed")
     with client.pipeline(transaction=True) as pipeline:

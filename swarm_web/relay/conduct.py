@@ -162,9 +162,9 @@ class Checked:
 
     @property
     def informative(self) -> bool:
-        """Whether some completions are right and some wrong; False for a worthless rollout.
+        """Whether some completions are right and some wrong. False for a worthless rollout.
 
-        The rewards of the completions then differ, whether they are binary or give partial credit.
+        Right and wrong completions have different rewards, also if rewards give partial credit.
         """
         return not self.worthless and 0 < self.solved < self.total
 
@@ -177,7 +177,7 @@ class Checked:
     def misdeclared(self) -> bool:
         """Whether the rollout was declared informative, although no completion is right.
 
-        False if the rollout is `worthless`, which has a rule of its own.
+        False if the rollout is `worthless`, because worthless rollouts are counted separately.
         """
         return self.declared and not self.worthless and not self.solved
 
@@ -228,9 +228,10 @@ class Hold:
 
 
 def evaluate_sent(sent: Sent) -> Finding | None:
-    """Return the finding that a window of messages and rollouts supports; None if there is none.
+    """Return the finding that follows from a node's messages and rollouts in a window.
 
-    Of several, the first in this order is returned: FLOODING, UNHEEDING, REFUSED, COPYING.
+    Returns None if nothing is found. If several rules are broken, the finding is about the first of
+    these: FLOODING, UNHEEDING, REFUSED, COPYING.
     """
     if sent.hurried > MAX_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MAX_HURRIED / sent.hurried)
@@ -246,11 +247,13 @@ def evaluate_sent(sent: Sent) -> Finding | None:
 
 
 def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
-    """Return the finding that a window of spot checks supports; None if there is none.
+    """Return the finding that follows from a window of spot checks.
 
-    Of several, the first in this order is returned: WORTHLESS, MISDECLARED, TOO_RIGHT.
-    `judge_cells` has, by dataset, how many of n questions the node solved, (solved, n), in the
-    judge's rounds that opened since the window began.
+    Returns None if nothing is found. If several rules are broken, the finding is about the first of
+    these: WORTHLESS, MISDECLARED, TOO_RIGHT.
+
+    `judge_cells` has (solved, n) for each dataset: the node solved `solved` of `n` questions of the
+    judge. Only rounds that opened since the window began are counted.
     """
     if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
         return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
@@ -268,10 +271,10 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding: one level lower, unless it is at the lowest.
+    """Return the hold after one more finding. Its level is lowered by one, if it can be lower.
 
-    The new level lasts 2 hours. This time doubles with each earlier finding in the season, up to 64
-    hours.
+    After the season's first finding, the level lasts 2 hours. The time doubles with each further
+    finding, up to 64 hours.
     """
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)
@@ -279,9 +282,10 @@ def lower(hold: Hold, *, now: datetime) -> Hold:
 
 
 def recover(hold: Hold, *, now: datetime) -> Hold:
-    """Return `hold`, with its level raised by one if `hold.until` has passed.
+    """Return the hold with its level raised by one, if `hold.until` has passed.
 
-    The raised hold has a new `until`, or None if its level is FULL.
+    If it has not passed, or is None, `hold` is returned unchanged. A raised hold has a new `until`,
+    or None if its level is now FULL.
     """
     if hold.until is None or now < hold.until:
         return hold

@@ -58,7 +58,10 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     lessons: list[Lesson]
 
     def count_pairs(self) -> dict[PairKey, int]:
-        """Return `pairs` as a dict: the fields of a `tally.Pair` to the number of used rollouts."""
+        """Return `pairs` as a dict.
+
+        The keys are the fields of a `tally.Pair`, and the values are the numbers of used rollouts.
+        """
         seasons, minutes, givers, takers, counts = self.pairs
         keys = zip(seasons, minutes, givers, takers, strict=True)
         return dict(zip(keys, counts, strict=True))

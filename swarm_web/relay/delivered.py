@@ -65,12 +65,14 @@ class DeliveredList:
         self._waiting[key] = delivered
 
     def forget(self, held: Container[str]) -> None:
-        """Forget rollouts that the pool no longer holds; `held` has the keys that it holds.
+        """Forget rollouts that the pool no longer holds. `held` has the keys that the pool holds.
 
         The last REMEMBERED reported rollouts and the last REMEMBERED unreported ones are always
-        kept. The list is searched only when it has at least 4 * REMEMBERED rollouts, and at least
-        twice as many as the last search left; otherwise a call does nothing. So the amortised cost
-        per added rollout is O(1).
+        kept.
+
+        A call searches the list only if it has at least 4 * REMEMBERED rollouts and at least twice
+        as many as the last search left. Otherwise the call does nothing. So the amortised cost per
+        added rollout is O(1).
         """
         if len(self) < self._sweep_at:
             return

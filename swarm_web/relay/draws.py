@@ -85,9 +85,9 @@ class Choices(Generic[Item]):
     def pick(self, random: Random) -> Item | None:
         """Return a random item for which `is_open` is true, or None if there is none.
 
-        The item can be picked again while it is open. After many misses (tests of items that are
-        not open), all items that are not open are removed. Only the number of misses determines
-        when, so picks stay uniform.
+        The item can be picked again while it is open. A miss is a test of an item that is not open.
+        After many misses, all items that are not open are removed. This depends only on the number
+        of misses and not on which items were tested, so each open item stays equally likely.
         """
         while self._items:
             item = self._items[int(random.random() * len(self._items))]
@@ -119,10 +119,9 @@ class Drawing:
         )
 
     def is_informative(self, entry: Entry) -> bool:
-        """Return whether an entry that was declared informative may be drawn as informative.
+        """Return whether the entry is open (`is_open`) and its node's declarations count.
 
-        It may if it is open (`is_open`) and its node's declarations have not lapsed. The method
-        does not check that the entry was declared informative.
+        The caller passes only entries that were declared informative.
         """
         return entry.node_id not in self._requester.doubted and self.is_open(entry)
 
@@ -132,7 +131,10 @@ class Drawing:
         return weight >= 1 or self._random.random() < max(weight, MIN_WEIGHT)
 
     def take(self, count: int, pick: Callable[[], Entry | None]) -> None:
-        """Add results of `pick` to `picked` until that has `count` entries or `pick` finds none."""
+        """Add results of `pick` to `picked`.
+
+        Ends when `picked` has `count` entries, or when `pick` returns None.
+        """
         while len(self.picked) < count and (entry := pick()) is not None:
             self.picked[entry] = None
 
@@ -157,9 +159,9 @@ class Drawing:
     ) -> Callable[[], Entry | None]:
         """Return a function that picks a bag uniformly, then one of the open entries in the bag.
 
-        A bag has the entries of one party, or of one dataset. If `accepts` rejects the entry
-        because of its weight, the function picks a bag again. `exhausted_bags` have no open entries
-        and are not picked. The function returns None if no bag has an open entry.
+        A bag has the entries of one party, or of one dataset. An entry may be rejected because of
+        its node's weight (`accepts`). The function then picks a bag again. `exhausted_bags` have no
+        open entries and are not picked. The function returns None if no bag has an open entry.
         """
         exhausted = set(exhausted_bags)
         open_bags = Choices(bags.all_bags, lambda bag: bag not in exhausted)

@@ -79,7 +79,7 @@ class Bag:
         self.entries.append(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry from the bag; the last entry of `entries` takes the freed index."""
+        """Remove an entry from the bag. The last entry in `entries` takes its place there."""
         index = self._indexes.pop(entry)
         last = self.entries.pop()
         if last is not entry:
@@ -153,7 +153,10 @@ class NamedTotals(Generic[Name]):
         return len(self._totals)
 
     def change(self, name: Name, by: int) -> None:
-        """Add `by` to the name's total, which must not become negative; at 0, remove the name."""
+        """Add `by` to the total of a name. The total must not become negative.
+
+        A name whose total becomes 0 is removed.
+        """
         total = self._totals.get(name, 0) + by
         if not total:
             self._totals.pop(name, None)

@@ -172,7 +172,10 @@ class Hub:
             self._relay.wake()
 
     def count_refusal(self, season_id: int, node_id: int, code: str) -> None:
-        """Count a refused message as evidence of the node's conduct, if its `code` is evidence."""
+        """Count a refused message of a node, if its error code is evidence of the node's conduct.
+
+        Other codes are ignored.
+        """
         if self._tally.count_refusal((season_id, node_id), code):
             self._fold.wake()
 
@@ -189,9 +192,9 @@ class Hub:
     async def refresh(self) -> None:
         """Bring all pools up to date with Redis, and queue rollouts for the worker's checks.
 
-        A season's rollouts are queued only if no process did so in the last CHECK_EVERY_S. A
-        background task does the same every READ_EVERY_S. Raises the errors of the Redis client, and
-        ValueError for a value that cannot be decoded.
+        A background task also does this every READ_EVERY_S. For each season, rollouts are queued at
+        most once in CHECK_EVERY_S, by one of the processes. Raises the errors of the Redis client,
+        and ValueError for a value that cannot be decoded.
         """
         for pool in tuple(self._pools.values()):
             await self._refresh(pool)

@@ -77,11 +77,11 @@ class SampleQuota:
     def choose(
         self, node_id: int, ids: Sequence[str], *, now: float, random: Random
     ) -> Collection[str]:
-        """Return which of a node's rollouts to offer to the archive, and count them as offered.
+        """Choose which of a node's rollouts to offer to the archive. Return their ids.
 
-        Returns as many of `ids` as the site's and the node's limits per minute still allow at `now`
-        (Unix seconds). They are drawn at random, because a node chooses the order in which it sends
-        its rollouts.
+        The site and each node have a limit per minute. As many of `ids` are chosen as both limits
+        allow at `now` (Unix seconds), and they count towards the limits. They are drawn at random,
+        because a node chooses the order in which it sends its rollouts.
         """
         minute = int(now // 60)
         if minute != self._minute:
@@ -104,8 +104,8 @@ async def offer_samples(
 ) -> int:
     """Append rollouts of one node to the list in Redis, in order, until a limit is reached.
 
-    Returns how many were appended. Rollouts larger than _MAX_BYTES are skipped. All rollouts of a
-    call count towards the limits of the minute in which the first one was published.
+    Returns how many were appended. Rollouts larger than _MAX_BYTES are skipped. Limits are per
+    minute. All rollouts of a call count for the minute in which the first one was published.
     """
     encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]

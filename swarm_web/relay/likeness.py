@@ -106,7 +106,10 @@ _decoder = msgspec.json.Decoder(_Body)
 
 
 def digest(*, task: bytes, completions: Sequence[str]) -> Digests:
-    """Return a rollout's digests; `task` is its task spec as canonical JSON."""
+    """Return digests of a rollout's question and of its content.
+
+    `task` is the rollout's task spec as canonical JSON.
+    """
     question = hashlib.sha256(task).digest()[:8]
     # Includes the lengths, so that different lists of texts never give the same bytes.
     lengths = ",".join(map(str, map(len, completions)))

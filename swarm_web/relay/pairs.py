@@ -48,10 +48,11 @@ class PartyPair(NamedTuple):
 
 
 def admit_credits(client: redis.Redis, requested: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
-    """Record the credits requested for each pair; return how many of them the limit admits.
+    """Record the credits requested for each pair. Return how many are admitted, by pair.
 
-    The limit is MAX_PER_MINUTE for each pair. If the caller fails afterwards and repeats the call,
-    the credits are recorded twice, so fewer may be admitted. Raises the errors of the Redis client.
+    The limit is MAX_PER_MINUTE for each pair, including credits recorded by earlier calls. If the
+    caller fails afterwards and repeats the call, the credits are recorded twice, so fewer may be
+    admitted. Raises the errors of the Redis client.
     """
     add = client.register_script(_ADD)
     by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)

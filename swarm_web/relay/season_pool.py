@@ -96,13 +96,15 @@ class SeasonPool:
         now: float,
         random: Random,
     ) -> list[str]:
-        """Add a node's rollouts to the pool, and count them; return the ids of refused ones.
+        """Add a node's rollouts to the pool, and count them. Return the ids of the refused ones.
 
-        A rollout is refused if it is a copy of another rollout in the pool, or a near-copy of a
-        rollout of the same party for the same question (`relay.likeness`). If the pool already
-        holds a rollout of the node with this id, the new one is neither added nor refused.
+        A rollout is refused in two cases: it is a copy of another rollout in the pool, or it is a
+        near-copy of a rollout of the same party for the same question (`relay.likeness`). If the
+        pool already holds a rollout of the node with this id, the new one is neither added nor
+        refused.
+
         `informative` has the ids of the rollouts that the node declares informative. `rejected` is
-        the number of further rollouts that the caller has rejected; they are only counted.
+        the number of further rollouts that the caller has rejected. They are only counted.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
@@ -206,12 +208,12 @@ class SeasonPool:
     def choose_checks(
         self, *, declared: int, arbitrary: int, now: float, random: Random
     ) -> list[Check]:
-        """Return rollouts for a worker to check, drawn uniformly from three groups.
+        """Return rollouts for a worker to check, drawn uniformly from three groups in this order.
 
         - up to `declared` rollouts declared informative by nodes whose declarations count
         - up to `declared` rollouts declared informative by nodes whose declarations do not count,
           so that these nodes can recover
-        - up to `arbitrary` of all rollouts in the pool, except those drawn for the groups above
+        - up to `arbitrary` of the rollouts that are left in the pool
 
         Hand-out weights have no effect.
         """
@@ -234,8 +236,10 @@ class SeasonPool:
         """Replace `doubted` and `weights` with a worker's newest results.
 
         `doubted` are the nodes whose declarations have lapsed, and `weights` the hand-out weights.
-        When a node's declarations count again, all its rollouts are dropped from the pool, because
-        checks of rollouts that it declared earlier could make its declarations lapse again.
+
+        When a node's declarations count again, all its rollouts are dropped from the pool.
+        Otherwise they could be checked, and old false declarations would make its declarations
+        lapse again.
         """
         for node_id in self.doubted - doubted:
             self.window.forget_node(node_id)

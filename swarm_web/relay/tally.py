@@ -145,7 +145,7 @@ class Tally:
         return change
 
     def count_refusal(self, season_node: SeasonNode, code: str) -> bool:
-        """Return whether a refusal's `code` is evidence of the node's conduct; if so, count it."""
+        """Count a refusal if its `code` is evidence of the node's conduct. Return whether it is."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(season_node).hurried += 1
         elif code == ErrorCode.RATE_FLOOD:

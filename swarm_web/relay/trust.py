@@ -35,7 +35,10 @@ class Trust:
 
 
 def count_check(trust: Trust, *, is_false: bool) -> Trust:
-    """Return the state after the check of one more declaration, which was false if `is_false`."""
+    """Return the state after one more check of a declaration.
+
+    `is_false` is whether the check found the declaration false.
+    """
     checked, false = trust.checked + 1, trust.false + is_false
     if not trust.lapsed and is_significant(false, checked):
         return Trust(0, 0, lapsed=True)
@@ -45,9 +48,10 @@ def count_check(trust: Trust, *, is_false: bool) -> Trust:
 
 
 def is_significant(false: int, checked: int) -> bool:
-    """Return whether the share `false` / `checked` is significantly above TOLERANCE.
+    """Return whether the share of false declarations is significantly above TOLERANCE.
 
-    The test is a one-sided exact binomial test at the level SIGNIFICANCE.
+    `false` of `checked` declarations are false. The test is a one-sided exact binomial test at the
+    level SIGNIFICANCE.
     """
     if false <= TOLERANCE * checked:
         return False

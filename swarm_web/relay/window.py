@@ -96,10 +96,12 @@ class PoolWindow:
           of the same party for the same question.
         - TOO_OLD: not added, because it was published more than `max_age_s` ago.
 
-        A copy may reach this process before its original. So a remembered rollout with the same
-        task and completions is replaced by `entry` if it is of another party and was published
-        later. This does not apply if `entry` was published at `now` or is a near duplicate. A
-        publication time after `now`, which can come from the clock of another process, counts as
+        There is one exception to DUPLICATE. A copy may reach this process before its original. So
+        `entry` replaces a remembered rollout with the same task and completions if that rollout is
+        of another party and was published later than `entry`. It replaces none if `entry` was
+        published at `now` or is a near duplicate.
+
+        A publication time after `now` can come from the clock of another process. It counts as
         `now`.
         """
         self.expire(now=now)
@@ -156,12 +158,16 @@ class PoolWindow:
         now: float,
         random: Random,
     ) -> list[Entry]:
-        """Draw and return distinct entries to check, whatever the hand-out weights of their nodes.
+        """Draw distinct entries to check, uniformly, and return them.
 
-        `doubted` are the ids of nodes whose declarations do not count. Draws uniformly up to
-        `declared` of the entries that nodes outside `doubted` declared informative, then up to
-        `declared` of those that nodes in `doubted` declared informative, then up to `arbitrary` of
-        all remaining entries. The cost is that of `draw`.
+        `doubted` are the ids of nodes whose declarations do not count. The entries come from three
+        groups, in this order:
+
+        - up to `declared` entries that other nodes declared informative
+        - up to `declared` entries that nodes in `doubted` declared informative
+        - up to `arbitrary` of all entries that are left
+
+        Hand-out weights have no effect. The cost is that of `draw`.
         """
         self.expire(now=now)
         picked: dict[Entry, None] = {}
@@ -239,10 +245,10 @@ class PoolWindow:
         )
 
     def expire(self, *, now: float) -> None:
-        """Evict entries whose time is more than `max_age_s` before or after `now`.
+        """Evict entries that were published more than `max_age_s` before or after `now`.
 
-        An entry's time can be after `now` only if the clock was set back after the entry was added.
-        Entries are examined in the order in which they were added, up to the first one that stays.
+        An entry's publication time can be after `now` only if the clock was set back since. Entries
+        are examined in the order in which they were added, up to the first one that stays.
         """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:

@@ -30,7 +30,7 @@ _GRADED_AFTER = timedelta(seconds=4)
 
 
 def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
-    """Create and return season number `at`, counted from 0; only the last one is running."""
+    """Create and return season number `at`, counted from 0. Only the last season is running."""
     last = at == size.seasons - 1
     first = at * size.rounds_per_season
     return Season.objects.create(
@@ -87,7 +87,7 @@ def open_round(
     clock: DemoClock,
     random: Random,
 ) -> None:
-    """Create an open round whose questions these nodes received and have not answered."""
+    """Create an open round. `nodes` have received its questions and have not answered."""
     judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None

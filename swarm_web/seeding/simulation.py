@@ -35,7 +35,7 @@ class RoundOutcome:
 
     @property
     def complete(self) -> Bools:
-        """Whether each node answered all questions, (nodes,)."""
+        """Whether each node answered all questions. The shape is (nodes,)."""
         return np.asarray(self.answered.all(axis=1))
 
 

@@ -22,9 +22,11 @@ def without_constraints(tables: Sequence[type[models.Model]]) -> Iterator[None]:
     """Drop the tables' constraints and indexes, and create them again after the `with` block.
 
     Primary keys are kept. Creating an index once is several times as fast as updating it for
-    millions of rows. For use in a transaction: others then never see the tables like this, and if
-    the block fails, the rollback restores them. Raises IntegrityError at the end if the new rows
-    violate a constraint.
+    millions of rows.
+
+    Use it in a transaction. Other connections then never see tables without constraints, and if the
+    block fails, the rollback restores the constraints. Raises IntegrityError at the end if the new
+    rows violate a constraint.
     """
     names = [table._meta.db_table for table in tables]
     remade = [statement for name in names for statement in _drop_constraints(name)]

@@ -42,13 +42,15 @@ class Command(BaseCommand):
         noise: float,
         **_options: object,
     ) -> None:
-        """Print how many nodes each arm needs in trials of `rounds` rounds and of fewer rounds.
+        """Print how many nodes each arm needs to show a difference of `effect`.
 
-        `effect` is the difference to show, `spread` the standard deviation between nodes, and
-        `noise` the standard deviation of one node's score between rounds. All three are in points,
-        hundredths of a score. If `like` names a model, its measured values replace `spread` and
-        `noise`. `models` is the number of models that the season tests. Raises CommandError if a
-        value is out of range, or if no season tested the model `like`.
+        For each fraction in _FRACTIONS, a line is printed about a trial of this fraction of
+        `rounds`. `models` is the number of models that the season tests. `spread` is the standard
+        deviation between nodes. `noise` is the standard deviation of one node's score between
+        rounds. `effect`, `spread` and `noise` are in points; a point is a score of 0.01. If `like`
+        names a model, the measured values of this model replace `spread` and `noise`.
+
+        Raises CommandError if a value is out of range, or if no season tested the model `like`.
         """
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
             raise CommandError(

@@ -158,8 +158,9 @@ class RefusedError(Exception):
 
     @property
     def fatal(self) -> bool:
-        """Whether the server closes the connection, and the node must not connect again.
+        """Whether this refusal ends the node's connection for good.
 
-        False for a code that only a newer server knows.
+        The server then closes the connection, and the node must not connect again. False for a code
+        that only a newer server knows.
         """
         return self.code in FATAL

@@ -10,7 +10,8 @@ CLIENT_VERSION = "0.2.0"
 def parse_version(text: str) -> tuple[int, int, int]:
     """Return `(major, minor, patch)` of a version such as `1.2.3`.
 
-    Raises ValueError unless the text is three numbers that `int` can read, separated by dots.
+    Raises ValueError if the text does not have three parts, separated by dots, or if `int` cannot
+    read one of them.
     """
     major, minor, patch = text.split(".")
     return int(major), int(minor), int(patch)

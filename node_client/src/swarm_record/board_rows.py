@@ -101,9 +101,9 @@ def _rank(
 def sort_rows(rows: Sequence[StandingRow]) -> list[StandingRow]:
     """Return the rows in the order of the leaderboard, best first.
 
-    Nodes without a `remark` come first, by best rank if the window has ranks; then nodes with too
-    few questions, nodes that were often absent, untrained models, and quarantined nodes. Ties are
-    broken by score, then by node id.
+    The rows are grouped by `remark`, in this order: rows without a remark, too few questions, often
+    absent, untrained models, quarantined nodes. Within a group, rows are sorted by best rank if
+    they have ranks, then by score, then by node id.
     """
     unranked = len(rows) + 1
     return sorted(

@@ -76,9 +76,11 @@ def hash_link(line: bytes) -> str:
 
 
 def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
-    """Yield all links, starting with the first. Raises BrokenChainError at the first bad link.
+    """Yield the link of each line, with its hash. `lines` begins with the first link of the chain.
 
-    Kinds of links and fields that only newer versions know are accepted; the hash covers them.
+    Raises BrokenChainError at the first line that is not a valid link: it cannot be read, has a
+    wrong number, or does not contain the hash of the line before. Kinds and fields that only newer
+    versions know are accepted. A link's hash covers its whole line, unknown fields included.
     """
     previous, sequence = NOTHING, 0
     for sequence, line in enumerate(lines, start=1):
@@ -97,11 +99,11 @@ def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
 def encode_signed_head(*, sequence: int, head: str) -> bytes:
     """Return the bytes that the site signs to confirm the newest link of its chain.
 
-    `sequence` is the number of this link, `head` its hash.
+    `sequence` is the newest link's number, and `head` is its hash.
     """
     return f"{_HEAD}\n{sequence}\n{head}\n".encode()
 
 
 def encode_signed_key(key: str) -> bytes:
-    """Return the bytes that the site's old key signs to confirm the new key."""
+    """Return the bytes that the site signs with its old key to confirm its new key, `key`."""
     return f"murmuration-key-1\n{key}\n".encode()

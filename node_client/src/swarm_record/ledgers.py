@@ -78,11 +78,12 @@ class RoundEntry:
 
     @property
     def is_declined(self) -> bool:
-        """Whether the node was invited, but another node of its owner requested the questions.
+        """Whether the node was invited, but left the questions to another node of its owner.
 
-        This node did not request them. Ranks count such a round as if this node had solved nothing.
-        Otherwise the owner, who knows the questions from the other node, could let this node skip
-        the rounds in which it would do worst, and it would rank above equally good nodes.
+        The other node requested the questions, and this node did not. Ranks count such a round as
+        if this node had solved nothing. Otherwise an owner could read the questions with one node,
+        and let a second node skip the rounds in which it would do worst. The second node would then
+        rank above equally good nodes.
         """
         return self.reason == DECLINED
 
@@ -119,10 +120,11 @@ class SeasonLedgers:
     def write_round(
         self, entries: Sequence[RoundEntry], *, start: int, datasets: Sequence[str]
     ) -> None:
-        """Write a round's results into the matrices; `datasets` has one name per question.
+        """Write a round's results into the matrices, in place of earlier results of the same round.
 
-        `start` is the round's first column in the stream. Results that were written for this round
-        before are replaced. Each entry's node must have a ledger (`add_nodes`).
+        `start` is the number of the round's first column in the season's stream
+        (`swarm_record.stream`). `datasets` has the dataset of each of the round's questions, in
+        order. Each entry's node must have a ledger (`add_nodes`).
         """
         if start >= QUESTIONS:
             self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
@@ -157,9 +159,10 @@ class SeasonLedgers:
         self._count(window, entries, sign=1)
 
     def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
-        """Subtract a round's results, which `add` added before, from nodes' tallies in a window.
+        """Subtract a round's results from the nodes' tallies in a window.
 
-        Raises KeyError for a node without a tally in the window, and ValueError if a count to
+        Only results that `add` added earlier can be subtracted. Raises KeyError for a node without
+        a tally in the window. Raises ValueError if a number of questions or right answers to
         subtract is larger than the tally's.
         """
         self._count(window, entries, sign=-1)
@@ -190,7 +193,7 @@ class SeasonLedgers:
         self.touched.add(node_id)
 
     def in_window(self, window: str) -> list[NodeLedger]:
-        """Return the ledgers of nodes with at least one scored round in a window, by node id."""
+        """Return the ledgers of nodes with a scored round in the window, sorted by node id."""
         held = (
             ledger
             for ledger in self.by_node.values()
@@ -203,9 +206,10 @@ class SeasonLedgers:
     ) -> ResultMatrix:
         """Return the results of `nodes` in `rounds`, with a row per node in the given order.
 
-        `rounds` has, in the order of the stream, each round's first column and the datasets of its
-        questions. The datasets determine the weights of single questions; a round that is stored as
-        one column does not need them.
+        `rounds` has a pair for each round, in the order of the stream (`swarm_record.stream`): the
+        number of the round's first column in the stream, and the datasets of its questions. The
+        datasets determine the weights of the questions. They are not used if the round is stored as
+        one column.
         """
         rows = np.array([ledger.row for ledger in nodes], dtype=np.int64)
         single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]

@@ -13,10 +13,11 @@ def hash_leaf(entry: bytes) -> bytes:
 
 
 def merkle_root(entries: Iterable[bytes]) -> str:
-    """Return the hex root over entries in their order; SHA-256 of no bytes if there are none.
+    """Return the Merkle root of the entries, in hex. Their order matters.
 
-    A hash without a sibling moves up unchanged, which gives RFC 6962's tree for any number of
-    entries.
+    Without entries, the root is the SHA-256 of no bytes. If a level of the tree has an odd number
+    of hashes, the last one moves up to the next level unchanged. This gives RFC 6962's tree for any
+    number of entries.
     """
     return join_leaves([hash_leaf(entry) for entry in entries])
 

@@ -138,9 +138,10 @@ def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     round's difference. This variance is estimated before each stretch, from a prior and the squared
     differences in earlier stretches.
 
-    Larger divisors are used, so the expected value of the product is at most 1. For a whole round,
-    the divisor is exp((z d)² / 2). For a question, it is cosh(z s) to the power (d / s)², where s
-    is `scale.smallest`; this is at least cosh(z d), because log cosh(x) / x² decreases.
+    The code divides by at least cosh(z d), so the expected value of the product is at most 1. For a
+    whole round, the divisor is exp((z d)² / 2). For a question, it is cosh(z s) to the power
+    (d / s)², where s is `scale.smallest`. This is at least cosh(z d), because log cosh(x) / x²
+    decreases, and |d| is at least s unless d is 0.
 
     Of two nodes with equal scores, each may be better at some datasets. Then they are equal in the
     sum over a round, but not in each question, and the bound on errors is not proven. With the

@@ -48,6 +48,9 @@ class ResultLine(Struct, frozen=True):
 
 
 def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes]:
-    """Return a round's results as JSON lines without line feeds: the head, then nodes by name."""
+    """Return a round's results as lines of JSON, without line feeds.
+
+    The first line is `head`. The lines of the nodes follow, sorted by node name.
+    """
     ordered = sorted(lines, key=lambda line: line.node.encode())
     return [msgspec.json.encode(line, order="sorted") for line in (head, *ordered)]

@@ -27,16 +27,17 @@ def student_quantile(freedom: float) -> float:
 def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
     """Return the number of questions of one dataset that would give the same precision as `cells`.
 
-    `cells` maps each dataset to (correct, n). Datasets with n = 0 are ignored; if none is left, the
-    result is 0. Otherwise it is the smaller of two numbers, for k datasets of weight w = 1/k each:
+    `cells` maps each dataset to (correct, n). Datasets with n = 0 are ignored. If none is left, the
+    result is 0. If k datasets are left, each has the weight w = 1/k, and the result is the smaller
+    of two numbers:
 
     - Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey Sampling, 1965). It is the sum
       of all n if the datasets have equally many questions, otherwise less.
-    - m (1 - m) / sum(w² p (1 - p) / n), with the datasets' shares p of right answers and their mean
-      m. This is smaller if p is nearer to 1/2 in datasets with few questions, because the score
-      then varies more. Each p is computed with two additional correct and two additional wrong
-      answers (A. Agresti, B. A. Coull, The American Statistician 52, 1998), because a share of 0 or
-      1 would have no variance.
+    - m (1 - m) / sum(w² p (1 - p) / n). Here p is a dataset's share of right answers, and m is the
+      mean of these shares. This number can be the smaller one if p is nearer to 1/2 in datasets
+      with few questions, because the score then varies more. Each p is computed with two additional
+      correct and two additional wrong answers (A. Agresti, B. A. Coull, The American Statistician
+      52, 1998), because a share of 0 or 1 would have no variance.
     """
     counts = [(correct, n) for correct, n in cells.values() if n > 0]
     if not counts:
@@ -78,11 +79,11 @@ def macro_interval(score: float, effective: float) -> Interval:
 
 
 def adjust_by_holm(p_values: npt.ArrayLike, *, hypotheses: int) -> Floats:
-    """Return the p-values adjusted for `hypotheses` tests, in the order given.
+    """Return the p-values adjusted by Holm's method for `hypotheses` tests, in the order given.
 
-    There may be more hypotheses than p-values: untested ones count as p = 1, which corrects for
-    testing only promising ones. Valid under any dependence (S. Holm, Scandinavian Journal of
-    Statistics 6, 1979).
+    `hypotheses` may be larger than the number of p-values. The missing p-values then count as 1,
+    which corrects for testing only promising hypotheses. The adjustment is valid under any
+    dependence of the tests (S. Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p)

@@ -23,8 +23,9 @@ Singles = npt.NDArray[np.float32]
 def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return the first column of a round that is added to a stream, and the stream's new end.
 
-    `end` is the stream's number of columns. The round gets a column for each of its `questions` if
-    all of them fit into the first QUESTIONS columns, otherwise one column after these.
+    `end` is the number of columns that the stream has before. If all `questions` of the round fit
+    into the first QUESTIONS columns, the round gets a column for each question. Otherwise it gets
+    one column, after the first QUESTIONS columns.
     """
     if end + questions <= QUESTIONS:
         return end, end + questions
@@ -33,15 +34,15 @@ def allocate_columns(end: int, questions: int) -> tuple[int, int]:
 
 
 def pack(bits: Bits) -> bytes:
-    """Return a row of bits as bytes; the first of each eight bits is the highest bit of its byte.
+    """Return a row of bits as bytes, with eight bits in each byte.
 
-    The last byte is filled up with zeros.
+    The first of the eight is the byte's highest bit. The last byte is filled up with zeros.
     """
     return np.packbits(bits).tobytes()
 
 
 def unpack(packed: Sequence[bytes], count: int) -> Bits:
-    """Return bits [rows, count] from rows that `pack` made of `count` bits each."""
+    """Return an array [rows, count] of bits from rows that `pack` made of `count` bits each."""
     if not packed:
         return np.zeros((0, count), dtype=bool)
     joined = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(packed), -1)

@@ -57,13 +57,15 @@ def find_rules(name: str) -> AnswerRules:
 
 
 def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
-    """Return the readings of a completion's answer; an empty list if it has no pair of answer tags.
+    """Return the readings of a completion's answer. The caller scores all; the best score counts.
 
-    The first reading is the text in the last pair (`find_answer`). With EXACT it is the only one.
-    With UNWRAPPED, tags in any case count if there is no pair in lower case. Up to MAX_WRAPPINGS
-    further readings follow: each is the previous one without its outermost wrapping, such as quotes
-    or `**`. The caller scores all readings, and the best score counts. A completion cannot get two
-    different answers scored, because all readings come from one text.
+    The list is empty if the completion has no pair of answer tags. The first reading is the text in
+    the last pair (`find_answer`). With the rules EXACT, it is the only one.
+
+    With the rules UNWRAPPED, tags in any case count if there is no pair in lower case. Up to
+    MAX_WRAPPINGS further readings follow. Each of them is the previous reading without its
+    outermost wrapping, such as quotes or `**`. A completion cannot get two different answers
+    scored, because all readings come from one text.
     """
     answer = find_answer(text)
     if rules is AnswerRules.EXACT:

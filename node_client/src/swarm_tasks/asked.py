@@ -21,7 +21,10 @@ Seen = Callable[[Sequence[int]], Collection[int]]
 
 
 def digest_question(question: str) -> int:
-    """Return a question's digest as a signed integer of eight bytes, as databases store it."""
+    """Return a question's digest: the first eight bytes of the SHA-256 of its text.
+
+    The bytes are read as a signed big-endian integer, because databases store it as such.
+    """
     first = hashlib.sha256(question.encode()).digest()[:DIGEST_BYTES]
     return int.from_bytes(first, "big", signed=True)
 

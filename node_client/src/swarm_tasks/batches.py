@@ -61,10 +61,11 @@ class BatchProgress:
         self._pending.extendleft(reversed(unfinished))
 
     def results(self) -> list[list[StepResult]]:
-        """Return the result of each text, as one list for each task of the batch.
+        """Return the results of all texts, in one list for each task of the batch.
 
-        A text of more than MAX_COMPLETION_CHARS is wrong without being scored; a text that is still
-        pending has the value NOT_SCORED.
+        A result is the value of the text's step and the seconds that it took. A text of more than
+        MAX_COMPLETION_CHARS is not scored and has the value 0. A text that is still pending has the
+        value NOT_SCORED.
         """
         return [
             scored if len(scored) == len(texts) else list(_fill_in(texts, scored))

@@ -78,7 +78,7 @@ class BeaconValue(Struct, frozen=True):
 
     @property
     def hashed(self) -> str:
-        """The SHA-256 of the signature, in hex; a genuine value's randomness equals it."""
+        """The SHA-256 of the signature, in hex. In a genuine value, `randomness` is the same."""
         return hashlib.sha256(bytes.fromhex(self.signature)).hexdigest()
 
 
@@ -116,6 +116,7 @@ def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
 def mix_key(secret: bytes, value: BeaconValue) -> bytes:
     """Return the key with which a round's questions are drawn.
 
-    It is the HMAC-SHA256 of the 32 bytes that `value.randomness` encodes; its key is `secret`.
+    The result is an HMAC-SHA256. Its key is `secret`, and its message is the 32 bytes that
+    `value.randomness` has in hex.
     """
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

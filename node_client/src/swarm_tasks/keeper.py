@@ -56,9 +56,10 @@ class ChildKeeper:
     def send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
         """Send a request to the child, and return the child.
 
-        `steps` has the initial value of each step of the request, and is written to the board
-        first. A child that has died, or does not read the request, is replaced once. Raises
-        RefusedError VERIFIER_FAILED if sending then fails again, or if no child can be started.
+        `steps` has the initial value of each step of the request. Before the request is sent, these
+        values are written to the board. If the child has died or does not read the request, a new
+        child is started, and the request is sent to it. Raises RefusedError VERIFIER_FAILED if this
+        fails too, or if no child can be started.
         """
         message = encode_message(request)
         try:
@@ -74,7 +75,8 @@ class ChildKeeper:
     def drop(self) -> None:
         """End the child, if there is one.
 
-        After a fork, the new process only closes its pipes to the child of the parent process.
+        A child that was started before a fork belongs to the parent process. The forked process
+        does not end this child; it only closes its own pipes and board.
         """
         child, self._child = self._child, None
         if child is None:

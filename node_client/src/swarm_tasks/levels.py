@@ -33,10 +33,13 @@ def level_record() -> LevelRecord:
 def rungs_around(task: TaskChoice) -> Rungs:
     """Return the easier levels of a season's task, the season's configuration, and the harder ones.
 
-    A level is easier than the season's configuration if at least one number field has an easier
-    value and no field a harder one; harder levels are defined likewise. All other levels are left
-    out. Fields that do not change from level to level, or that rise at some levels and fall at
-    others, keep the season's values; a level that is not allowed with these values is left out.
+    A level is easier if at least one number field has an easier value than in the season's
+    configuration, and no field has a harder one. Harder levels are defined likewise. All other
+    levels are left out.
+
+    A number field has the level's value if it only rises or only falls from level to level. All
+    other fields keep the season's values. A level is left out if it is not allowed with these
+    values.
 
     Raises KeyError for a dataset that is not allowed.
     """

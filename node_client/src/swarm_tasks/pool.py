@@ -100,11 +100,11 @@ class VerifierPool:
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Score as many texts as there is time for, and return an attempt for each text, in order.
+        """Score as many texts as there is time for, and return an attempt for each text.
 
-        `Verifier.score_until` explains the arguments. With a `text_s` of DEADLINE_S or more, each
-        text is sent on its own, so that no text waits behind a slow one; otherwise texts are sent
-        in chunks.
+        The result has one list for each task of the batch, in order. `Verifier.score_until`
+        explains the arguments. If `text_s` is at least DEADLINE_S, each text is sent on its own, so
+        that no text waits behind a slow one. Otherwise texts are sent in chunks.
         """
         return self._distribute(
             batch,

@@ -84,8 +84,8 @@ class ChildProcess:
     def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
         """Write `message`, which has its length prefix, to a child that waits for a request.
 
-        Raises TimeoutError when the pipe does not take the whole message within `deadline_s`
-        seconds, because the child does not read, and ChildDiedError when the child has ended.
+        Raises TimeoutError if the pipe does not take the whole message within `deadline_s` seconds,
+        which means that the child does not read. Raises ChildDiedError if the child has ended.
         """
         give_up_at = time.monotonic() + deadline_s
         rest = memoryview(message)

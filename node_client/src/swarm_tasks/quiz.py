@@ -120,9 +120,11 @@ def encode_rules(rules: QuizRules) -> bytes:
 def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
     """Return the commitment: SHA-256 of the secret and the canonical rules, in lower-case hex.
 
-    It does not reveal the questions, because the secret's 256 bits are random. Nobody can find
-    another secret or other rules with the same commitment. Raises ValueError for a secret that does
-    not have SECRET_BYTES bytes, because it would not be clear where the rules begin.
+    The commitment does not reveal the questions, because the secret's 256 bits are random. Nobody
+    can find another secret or other rules with the same commitment.
+
+    Raises ValueError for a secret that does not have SECRET_BYTES bytes. If other lengths were
+    allowed, the hashed bytes would not show where the secret ends and the rules begin.
     """
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a secret of {len(secret)} bytes, a round's has {SECRET_BYTES}")
@@ -143,14 +145,15 @@ def draw_quiz(
     is the secret, mixed with `beacon` if the rules name a beacon. The round's number and the
     season's name have no influence.
 
-    The questions differ from each other and from the season's earlier questions. `seen` gets
-    digests of questions and returns those of earlier questions. In the first two formats, questions
-    may repeat earlier ones and, if a dataset is too small, each other; `seen` is not used.
+    The questions differ from each other and from the season's earlier questions. `seen` is a
+    function that gets digests of questions and returns those that were asked earlier. QUIZ_FORMAT_1
+    and QUIZ_FORMAT_2 do not use `seen`: their questions may repeat earlier ones. They may even
+    repeat each other if a dataset has too few questions.
 
-    Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED
-    when a dataset has too few questions left, and as `Verifier.draw` does. Raises ValueError when
-    there are fewer questions than tasks, or when `beacon.round` is not the beacon round that the
-    rules name; `beacon` must be None if they name none.
+    Raises RefusedError TASK_FOREIGN for rules that this program does not support, TASK_EXHAUSTED if
+    a dataset has too few questions left, and the errors of `Verifier.draw`. Raises ValueError if
+    there are fewer questions than tasks, or if `beacon.round` is not the beacon round that the
+    rules name. If the rules name none, `beacon` must be None.
     """
     if not rules.are_known:
         raise RefusedError(
@@ -211,11 +214,11 @@ class Stream:
 
 
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
-    """Return the first `share` different questions of a stream that are not in `asked`.
+    """Return the first `share` questions of a stream that differ from each other and from `asked`.
 
-    The texts of these questions are added to `asked`. If the first 19 * `share` candidates are not
-    enough, because the dataset has too few questions, further candidates are accepted even if they
-    repeat. Raises RefusedError as `Verifier.draw` does.
+    The texts of these questions are added to `asked`. If a dataset has too few questions, the first
+    19 * `share` questions of the stream may not be enough. From then on, each further question is
+    accepted, even if it is a repeat. Raises RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():

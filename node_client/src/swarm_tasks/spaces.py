@@ -52,7 +52,10 @@ class Space(Struct, frozen=True):
 
     @property
     def used_up(self) -> bool:
-        """Whether at most a fraction MIN_NEW of further draws is expected to give new questions."""
+        """Whether few further draws, at most a share MIN_NEW, are expected to give new questions.
+
+        False if nothing was drawn.
+        """
         return self.draws > 0 and self.once <= MIN_NEW * self.draws
 
     @property
@@ -68,9 +71,10 @@ class Space(Struct, frozen=True):
     def at_least(self) -> float:
         """Lower end of the 95 % interval of `questions`.
 
-        The interval is log-normal (Chao, Biometrics 43, 1987), or normal if the dataset is used up.
-        If the dataset is not used up and `twice` is 0, the lower end is the estimate for `twice` =
-        _UNSEEN_PAIRS, the largest expected value that is consistent with a count of 0.
+        If the dataset is used up, the interval is normal, otherwise log-normal (Chao, Biometrics
+        43, 1987). There is one exception: the dataset is not used up, and no question was drawn
+        exactly twice. The lower end is then the estimate with _UNSEEN_PAIRS in place of `twice`.
+        _UNSEEN_PAIRS is the largest expected value of `twice` that is consistent with a count of 0.
         """
         return self._extrapolate(-_Z)
 
@@ -139,8 +143,8 @@ def measure_space(
     """Draw questions until the dataset is used up (`Space.used_up`), and return the counts.
 
     Drawing also stops after `draws` questions, or after about `seconds` seconds. Questions are
-    drawn in batches. If the generator hangs, or raises at all indices of a batch, drawing stops
-    too, and this batch is not counted.
+    drawn in batches. If the generator hangs, ends the child, or raises at all indices of a batch,
+    drawing stops too, and this batch is not counted.
 
     Raises RefusedError TASK_DATASET or TASK_CONFIG, or VERIFIER_FAILED when no verifier child can
     be used.

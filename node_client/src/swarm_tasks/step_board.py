@@ -55,11 +55,11 @@ class StepBoard:
         return cast(list[float], self.steps[:count].tolist())
 
     def read_results(self, count: int) -> tuple[list[tuple[float, float]], float | None]:
-        """Return the results of the steps before the first pending step, and its pending value.
+        """Return the results of the steps before the first pending step, and that step's value.
 
-        Only the first `count` steps are read; if none of them is pending, the pending value is
-        None. A result is a step's value and seconds. The seconds are valid only for steps that
-        score a text, not for those that generate a question.
+        Only the first `count` steps are read. If none of them is pending, the second value is None.
+        A result is a step's value and seconds. The seconds are valid only for steps that score a
+        text, not for those that generate a question.
         """
         steps = self.read(count)
         done = count_done(steps)

@@ -48,8 +48,8 @@ class Attempt:
 def read_verdict(value: float) -> Verdict:
     """Return the verdict for a value of the step board.
 
-    A value from 0 to 1 is a score, and `_REASONS` has the values that stand for a reason. Any other
-    value is a verifier error.
+    A value from 0 to 1 is the verdict's score. Any other value gives the score 0. The reason is
+    then the one that `_REASONS` has for the value, or `verifier_error` if it has none.
     """
     if not 0 <= value <= 1:
         return Verdict(0.0, _REASONS.get(value, "verifier_error"))

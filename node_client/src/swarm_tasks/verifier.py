@@ -114,9 +114,9 @@ class Verifier:
         get the key, tries them in order, several per request, until one gives a question that
         belongs to `part` by its text.
 
-        Raises RefusedError with code TASK_DATASET, TASK_CONFIG (also if no index gives such a
-        question) or VERIFIER_FAILED. The error is a GenerationError if the generator hangs, ends
-        the child, or raises at all indices of a request.
+        Raises RefusedError with code TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED. The code is also
+        TASK_CONFIG if no index gives such a question. The error is a GenerationError if the
+        generator hangs, ends the child, or raises at all indices of a request.
         """
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)
@@ -237,10 +237,10 @@ class Verifier:
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, in order, and return an attempt for each text.
 
-        No text is started after `until` (`time.monotonic`); those not started get no verdict. A
-        text may take `text_s` seconds, at most the verifier's deadline. A text that takes longer
-        gets the verdict `timeout` if `text_s` is at least the deadline, otherwise no verdict.
-        Raises RefusedError as `score_many` does.
+        No text is started after `until`, a time of `time.monotonic`. Texts that are not started get
+        no verdict. A text may take `text_s` seconds, but not more than the verifier's deadline. If
+        it takes longer, it gets the verdict `timeout` if `text_s` is at least the deadline,
+        otherwise no verdict. Raises RefusedError as `score_many` does.
         """
         results = self._score_batch(batch, rules, until=until, text_s=min(text_s, self._deadline_s))
         return [[read_attempt(value, seconds) for value, seconds in group] for group in results]

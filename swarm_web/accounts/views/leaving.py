@@ -49,7 +49,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @own_page
 @reauthentication_required(allow_get=True)
 def delete(request: HttpRequest) -> HttpResponse:
-    """On GET explain what remains after the deletion of the account, on POST delete it.
+    """Delete the account on POST. On GET, explain what remains after the deletion.
 
     A POST requires that the user has signed in or reauthenticated recently.
     """

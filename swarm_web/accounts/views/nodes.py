@@ -23,7 +23,10 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def create(request: HttpRequest) -> HttpResponse:
-    """Create a node and show its token, once; redirect to the list if the method is not POST."""
+    """On POST, create a node and show its token, which is not shown again.
+
+    Any other method redirects to the list of the user's nodes.
+    """
     if request.method != "POST":
         return redirect("account")
     form = TitleForm(request.POST)
@@ -48,7 +51,10 @@ def manage(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def rotate(request: HttpRequest, name: str) -> HttpResponse:
-    """Replace a node's token and show the new one, once; redirect if the method is not POST."""
+    """On POST, replace a node's token and show the new one, which is not shown again.
+
+    Any other method redirects to the node's page.
+    """
     if request.method != "POST":
         own_node(request, name)
         return redirect("account-node", name)
@@ -61,7 +67,7 @@ def rotate(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def revoke(request: HttpRequest, name: str) -> HttpResponse:
-    """Revoke a node's token on POST; redirect to the node's page."""
+    """On POST, revoke a node's token. Every method redirects to the node's page."""
     node = own_node(request, name)
     if request.method == "POST":
         revoke_token(node)

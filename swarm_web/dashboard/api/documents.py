@@ -137,10 +137,11 @@ def _describe_bounds(schema: Json) -> list[str]:
 
 
 def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
-    """Return a schema's first example, or a value made from the examples of its fields.
+    """Return an example of a value that fits a schema.
 
-    `shapes` are the document's named schemas, `depth` the number of enclosing schemas. A
-    schema without an example gives None if `depth` is above _DEPTH.
+    This is the schema's first example. If the schema has none, the value is made from the examples
+    of the schema's parts; if `depth` is above _DEPTH, it is None instead. `shapes` are the
+    document's named schemas, and `depth` is the number of enclosing schemas.
     """
     if examples := schema.get("examples"):
         return examples[0]

@@ -225,7 +225,10 @@ def list_nodes(
 
 @read(router, "/nodes/{name}", NodeOut)
 def get_node(request: HttpRequest, name: NodePath) -> NodeReport:
-    """Show one node; the figures are of the running season, or else of the last one."""
+    """Show one node, with its figures in the running season.
+
+    If no season is running, the figures are those of the last season.
+    """
     return read_report(load_node(name), now=timezone.now())
 
 

@@ -48,7 +48,10 @@ _DOCUMENTED = {
 
 
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
-    """Set a response's ETag and Cache-Control; return it, or a 304 if the client has it already."""
+    """Set a response's ETag and Cache-Control, and return the response to send.
+
+    If the client already has the version that `etag` names, this is a 304, otherwise `response`.
+    """
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)
     return get_conditional_response(request, etag=etag, response=response) or response
@@ -119,9 +122,9 @@ def translate(problem: Exception | type[Exception]) -> RequestError:
 
 
 def refuse_other_methods(_run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return a view to use in place of `_run`: it answers OPTIONS, and refuses any other method.
+    """Return a view that answers OPTIONS and refuses all other methods.
 
-    `read` uses it for all methods except GET and HEAD.
+    For methods other than GET and HEAD, `read` uses this view in place of the view `_run`.
     """
     allowed = {"Allow": ", ".join(METHODS)}
 
@@ -181,9 +184,9 @@ class AddressThrottle(BaseThrottle):
 def count_rows(request: HttpRequest, *, rows: int) -> None:
     """Count a response of many rows as one request for every MAX_PAGE rows, rounded up.
 
-    The first of these requests was counted on arrival, so only the others are added. The response
-    is sent even if the count now exceeds the limit; later requests in the same minute are refused.
-    Without a limit nothing is counted.
+    The client's request was already counted as one when it arrived, so this function adds the
+    others. The response is sent even if the count now exceeds the limit. Later requests in the same
+    minute are then refused. Without a limit nothing is counted.
     """
     further = math.ceil(rows / MAX_PAGE) - 1
     if settings.API_REQUESTS_PER_MINUTE and further > 0:

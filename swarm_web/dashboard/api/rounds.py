@@ -243,7 +243,7 @@ def list_rounds(
 def get_round(
     request: HttpRequest, number: RoundPath, response: HttpResponse
 ) -> RoundReport | HttpResponse:
-    """Show one round; its secret, rules, questions and scores once it has closed.
+    """Show one round. Once it has closed, show its secret, rules, questions and scores too.
 
     The answers are at /rounds/<number>/answers.jsonl, one per line. For the rate limit, a round
     counts as one request for every 500 scores, rounded up; a response with status 304 counts as

@@ -65,7 +65,11 @@ class FlowPicture:
 
 
 def draw_flow(links: Sequence[Flow]) -> FlowPicture:
-    """Return the picture of `links`; in each column, the node with the most rollouts is on top."""
+    """Return the picture of who trained on whose rollouts.
+
+    Givers are in the left column, takers in the right one. Each of `links` is a band from its giver
+    to its taker. In each column, the node with the most rollouts is on top.
+    """
     unit = BARS_HEIGHT / max(1, sum(link.used for link in links))
     givers = _column(
         ((link.giver, link.used) for link in links),

@@ -106,8 +106,8 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
 def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
     """Draw an arm's difference from the baseline over rounds, with the range expected by chance.
 
-    The range is a band around 0. A vertical line marks the round from which the difference stays
-    outside of the band, if any.
+    The range is a band around 0. If there is a round from which the difference stays outside of
+    the band to the end, a vertical line marks this round.
     """
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": report.baseline}
     style = style_arms(report.arms)[onset.arm]
@@ -141,10 +141,11 @@ def _vertical_line(at: int) -> Figure:
 
 
 def draw_mechanism(report: PublishedReport) -> Figure:
-    """Draw a point for each arm, except those whose gain is None.
+    """Draw a point for each arm: its gain against its informative rollouts.
 
-    x is the arm's mean number of informative rollouts per training set, and y is its gain minus 1.
-    An arm without a comparison in own reward, such as the baseline, has the gain 1.
+    x is the arm's mean number of informative rollouts per training set. y is the arm's gain in own
+    reward minus 1. If an arm has no comparison in own reward (the baseline has none), its y is 0.
+    If an arm has a comparison whose gain is None, it gets no point.
     """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:

@@ -85,7 +85,7 @@ def count_axis(values: Sequence[int], *, title: str) -> Figure:
     """Return an axis of whole numbers, such as rounds.
 
     It has at most eleven ticks, at multiples of 1, 2 or 5 times a power of ten. By default, Plotly
-    would also label halves, rounded to wrong numbers.
+    would also put ticks at halves. Their labels would be rounded, and therefore wrong.
     """
     span = max(values, default=0) - min(values, default=0)
     steps = (leading * 10**power for power in count() for leading in (1, 2, 5))
@@ -168,10 +168,10 @@ def draw_intervals(line: Sequence[PooledShare], *, opacity: float = BAND_OPACITY
 
 
 def thin(count: int, *, about: int) -> Sequence[int]:
-    """Return evenly spaced indices of `count` items, including the last one.
+    """Return evenly spaced indices of `count` items in ascending order, including the last index.
 
-    If `count` is at most `about`, these are all indices; otherwise there are at least `about` and
-    fewer than twice `about`.
+    If `count` is at most `about`, the result has all indices. Otherwise it has at least `about`
+    indices and fewer than twice `about`.
     """
     return range(count - 1, -1, -max(1, count // about))[::-1]
 

@@ -92,10 +92,11 @@ def find_revealed(number: int) -> Round:
 
 
 def read_asked(number: int) -> Iterator[Sequence[Row]]:
-    """Yield a row of ASKED_COLUMNS for each round before `number` in its season, in batches.
+    """Yield, in batches, a row for each earlier round in the season of round `number`.
 
-    The earliest round is first. Void rounds are included. Raises RequestError if there is no round
-    `number`, or if its questions are not public.
+    A row has the values of ASKED_COLUMNS. The earliest round is first. Void rounds are included.
+    Raises RequestError if there is no round `number`, or if the questions of this round are not
+    public.
     """
     return read_batches(numbers_before(find_revealed(number)), _select_asked)
 

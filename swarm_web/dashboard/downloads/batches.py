@@ -26,9 +26,9 @@ def read_batches(
 ) -> Iterator[Sequence[Row]]:
     """Yield the rows of all keys, in the order of the keys, in batches of about `size` rows.
 
-    `select` returns the rows of the keys that it is given, in their order. The first batch has one
-    key; the number of keys in a later batch follows from the rows per key in the batch before it.
-    The rows of one key are never split.
+    `select` returns the rows of the keys that it is given, in their order. All rows of a key are in
+    one batch. The first batch has one key. For each later batch, the number of keys is estimated
+    from the number of rows per key in the batch before it.
     """
     at, count = 0, 1
     while at < len(keys):

@@ -73,7 +73,8 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
     """Yield the parts of a .tar.gz that has the files at `paths` in a folder called `name`.
 
-    Files other than .toml are in a subfolder `runs` of it. The same files give the same bytes.
+    In this folder, all files except .toml files are in a subfolder `runs`. The same files always
+    give the same bytes.
     """
     compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP_WBITS)
     for path in paths:

@@ -117,9 +117,10 @@ class Rewards:
 
 
 def select_rewards(query: Mapping[str, str]) -> Rewards:
-    """Return the scores of closed rounds that a query string selects; an empty one selects all.
+    """Return the scores of closed rounds that a query string selects.
 
-    Raises RequestError for a parameter that is not in FILTERS, or an invalid number.
+    An empty query string selects all scores. Raises RequestError if a parameter is not in FILTERS,
+    or if a number is invalid.
     """
     for name in query:
         if name not in FILTERS:

@@ -58,10 +58,10 @@ class ViewShares:
 
     @contextmanager
     def hold(self, network: str, key: ViewKey) -> Iterator[None]:
-        """Count a view for an address while the block runs; do nothing if the view is common.
+        """Count an uncommon view for the address `network` while the block runs.
 
-        Raises TooManyViewsError if the address already watches MAX_UNCOMMON_VIEWS_EACH uncommon
-        views, and `key` is not one of them.
+        A common view is not counted. Raises TooManyViewsError if the address already watches
+        MAX_UNCOMMON_VIEWS_EACH other uncommon views and does not watch this one.
         """
         if not key.is_uncommon:
             yield

@@ -95,7 +95,10 @@ class ViewStream:
         return next((kept for kept in range(first - 1, self.seq + 1) if str(kept) == seq), None)
 
     async def wait_after(self, seq: int) -> Packet:
-        """Return the delta after `seq` when there is one, or a snapshot if it is no longer kept."""
+        """Wait until there is a delta after `seq`, and return the first one.
+
+        If this delta is no longer kept, return a snapshot instead.
+        """
         while self.seq <= seq:
             await self._news.wait()
         if not self._ring or self._ring[0].seq > seq + 1:

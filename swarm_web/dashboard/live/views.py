@@ -53,7 +53,7 @@ class ViewKey:
 
     @property
     def is_uncommon(self) -> bool:
-        """Whether the view is a page of the leaderboard that is filtered or not the first."""
+        """Whether the view is a filtered page of the leaderboard, or a page after the first."""
         return self.query != BoardQuery(window=self.query.window)
 
 
@@ -157,10 +157,11 @@ def describe_snapshot(view: LiveView) -> Message:
 
 
 def describe_delta(old: LiveView, new: LiveView) -> Message:
-    """Return the message with the changed rows, regions and pill, and the order if it changed.
+    """Return the message with what differs between an earlier and a later reading of a view.
 
-    A delta without changes is sent as well: it shows browsers the time, and that they are up to
-    date.
+    It has the changed rows and regions, which may be none. It has the pill only if the pill
+    changed, and the order of the rows only if the order changed. A delta without changes is sent as
+    well: it shows browsers the time, and that they are up to date.
     """
     message: Message = {
         "type": "delta",

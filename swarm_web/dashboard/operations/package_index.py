@@ -121,9 +121,10 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
     """List a project's wheels with their hashes.
 
-    If the site has none, redirect to the index at the URL in PACKAGE_FALLBACK_URL, or in
-    PACKAGE_TORCH_CPU_URL for torch if `build` is `cpu`. Answer 404 instead if this setting is
-    empty, the name is invalid, or the project is `swarm-node`, which only this site may offer.
+    If the site has none, redirect to another index. A setting has its URL: PACKAGE_TORCH_CPU_URL
+    for the project `torch` if `build` is `cpu`, otherwise PACKAGE_FALLBACK_URL. Answer 404 instead
+    of redirecting if this setting is empty, or if the name is invalid. Also answer 404 for
+    `swarm-node`, which only this site may offer.
     """
     name = normalise(project)
     paths = find_wheels(settings.DIST_DIR).get(name)
@@ -144,11 +145,11 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 @require_safe
 @conditional_page
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
-    """Send the METADATA of a wheel (PEP 658). Answer 404 without the wheel or its metadata.
+    """Send the METADATA of a wheel (PEP 658). Answer 404 if the wheel or its metadata is missing.
 
-    Without a metadata file, uv requests a part of the wheel, which this site does not serve. After
-    one such failure, uv downloads every wheel without a metadata file twice, also from other
-    indexes.
+    If an index has no metadata file of a wheel, uv requests a part of the wheel. This site does not
+    serve parts, so that request would fail. After one such failure, uv downloads twice each wheel
+    that has no metadata file, even from other indexes.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""

@@ -42,7 +42,7 @@ def rounds(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def rounds_figure(request: HttpRequest) -> HttpResponseBase:
-    """Return the figure above the list of rounds, which shows the rounds' scores, as JSON."""
+    """Return as JSON the figure above the list of rounds. It shows the scores of these rounds."""
     return JsonResponse(_read_rounds(request).drawing.figure)
 
 

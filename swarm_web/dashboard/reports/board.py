@@ -198,9 +198,9 @@ class Chart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn at each access; empty without nodes.
+        """The figure; each access draws it again. Empty if there are no nodes.
 
-        A page contains only the table, and its script fetches the figure later.
+        A page contains only the table of the scores. The page's script fetches the figure later.
         """
         points = [
             ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)

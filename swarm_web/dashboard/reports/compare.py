@@ -168,10 +168,7 @@ class CompareReport:
 
     @property
     def progress(self) -> str:
-        """Text about the tests: after how many rounds the last one was, and the next one is.
-
-        Empty without claims.
-        """
+        """The rounds after which the last and the next test are, in words; empty without claims."""
         if self.season is None or not self.look:
             return ""
         counts = {
@@ -214,7 +211,7 @@ class CompareReport:
 
     @property
     def headline(self) -> str:
-        """`answer`, preceded by "Does sharing help?" as long as no model has been tested."""
+        """`answer`, with "Does sharing help?" before it if no model has been tested yet."""
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
@@ -260,7 +257,10 @@ def _describe_claim(
 
 
 def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
-    """Return in words what a claim shows; for a difference also whether it shows causation."""
+    """Return in words what a claim shows.
+
+    If it shows a difference, the text also says whether it shows that the arm is the cause.
+    """
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":

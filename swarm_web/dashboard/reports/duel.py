@@ -47,9 +47,10 @@ class Duel:
 
 
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
-    """Return the requested model, by default the first model, or None if there are no models.
+    """Return the requested model. If `requested` is None or empty, return the first model.
 
-    Raises RequestError if the requested model is not in `models`.
+    If there are no models either, return None. Raises RequestError if the requested model is not in
+    `models`.
     """
     if requested and requested not in models:
         raise RequestError(

@@ -69,8 +69,9 @@ def _read_phase() -> tuple[str | None, int | None, str, datetime | None]:
 def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
     """Return a round's phase, and the time when this phase ends, or None if that is unknown.
 
-    The phase is a Round.Phase, or `paused` for a scheduled round of a paused season. The end is
-    known for an open round, and for a scheduled round that has its questions and is not `paused`.
+    If the round is scheduled and its season is paused, the phase is `paused`. Otherwise it is the
+    value of the round's Round.Phase. The end of the phase `open` is known. The end of the phase
+    `scheduled` is known if the round has its questions.
     """
     if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
         return "paused", None
@@ -132,9 +133,9 @@ class Moves:
 def find_mover(changes: Sequence[ScoreChange]) -> ScoreChange | None:
     """Return the most significant change; None if none is significant.
 
-    The test is Fisher's exact test of solved and missed questions in the two rounds, with
-    Bonferroni's correction for all nodes compared: the largest of many changes can be large by
-    chance alone.
+    A change is tested with Fisher's exact test, on the solved and missed questions in the two
+    rounds. The largest of many changes can be large by chance alone. So the p-values get
+    Bonferroni's correction for the number of all changes.
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]
@@ -151,9 +152,10 @@ def _p_value(change: ScoreChange) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare a season's last two closed rounds; before there are two, return Moves without rounds.
+    """Compare a season's last two closed rounds.
 
-    The comparison is cached until a round closes or a ruling is made.
+    If fewer than two have closed, return a Moves without a mover and without rounds. The comparison
+    is cached until a round closes or a ruling is made.
     """
     closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
     latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
@@ -272,10 +274,12 @@ def latest_chain_link() -> ChainLink | None:
 def read_state() -> str:
     """Return the state token, a text that changes when pages must be fetched again.
 
-    Pages have parts that live messages do not contain. The token therefore changes with the last
-    round in the standings and the operator's last ruling (for charts), with the season, its current
-    round and phase (for other pages), and with the announcement (for the home page). The token is
-    the same in all processes and languages.
+    Pages have parts that live messages do not contain. The token changes when one of these changes:
+    - the last round in the standings, or the operator's last ruling: charts depend on them;
+    - the season, its current round, or the round's phase: other pages depend on them;
+    - the announcement: the home page depends on it.
+
+    The token is the same in all processes and languages.
     """
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     announcement = current_announcement(now=timezone.now())

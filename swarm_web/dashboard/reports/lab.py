@@ -111,10 +111,10 @@ class LabQuestion:
 
     @property
     def grid(self) -> Grid | None:
-        """The findings about cumulative own reward, by experiment and arm, if `key` is `map`.
+        """The findings about cumulative own reward, in a row per experiment and a column per arm.
 
-        None for other questions, and if the findings are about fewer than two experiments or fewer
-        than two arms.
+        Only the question whose `key` is `map` has a grid; others have None. It is also None if the
+        findings are about fewer than two experiments, or about fewer than two arms.
         """
         found = [each for each in self.found if each.comparison.outcome == "own"]
         arms = list(dict.fromkeys(each.comparison.arm for each in found))

@@ -41,8 +41,8 @@ def write_gain(ratio: float | None) -> str:
 def write_amount(value: float | None) -> str:
     """Write a number with at most three significant digits, such as `.25`; None is a dash.
 
-    If the absolute value is at least 999.5, the number is instead rounded to a whole number, with
-    digits in groups of three: `1 234`.
+    A number whose absolute value is at least 999.5 is rounded to a whole number. It keeps all of
+    its digits, in groups of three: `1 234`.
     """
     if value is None:
         return NONE
@@ -61,7 +61,7 @@ def write_signed(value: float) -> str:
 
 
 def write_bytes(count: float) -> str:
-    """Write a number of bytes in the largest unit (B to GB) in which it is at least 1."""
+    """Write a number of bytes in GB, MB or kB, the first of these that it reaches, or else in B."""
     for size, unit in _SIZES:
         if count >= size:
             return f"{write_amount(count / size)}{_THIN}{unit}"
@@ -69,7 +69,11 @@ def write_bytes(count: float) -> str:
 
 
 def write_change(found: LabComparison) -> str:
-    """Write an arm's gain; if the other arm's outcome is 0, write the difference instead."""
+    """Write an arm's gain over the other arm, such as `+94 %`.
+
+    If the other arm's mean outcome is 0, there is no gain. Then write the arm's mean outcome minus
+    that of the other arm.
+    """
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 

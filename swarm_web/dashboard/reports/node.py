@@ -202,7 +202,7 @@ class NodeReport(WithLift):
 
     @property
     def declarations_count(self) -> bool:
-        """Whether the node's declarations about its rollouts count, that is, have not lapsed."""
+        """Whether the node's declarations about its rollouts count; False once they have lapsed."""
         return self.participation.declarations_lapsed_at is None
 
 

@@ -41,9 +41,9 @@ PEERS_SINCE = timedelta(days=7)
 
 
 def read_span(text: str | None) -> int:
-    """Return the number of rounds that a query string requests, by default the smallest of SPANS.
+    """Return `text` as a number of rounds; the smallest of SPANS if `text` is None or empty.
 
-    Raises RequestError if the text is not one of SPANS.
+    Raises RequestError for any other text that is not one of SPANS.
     """
     spans = {str(span): span for span in SPANS}
     if not text:
@@ -60,12 +60,11 @@ def read_span(text: str | None) -> int:
 def draw_history(
     node: Node, season: Season, *, base: LeaderboardRow | None, span: int
 ) -> TabledChart:
-    """Draw a node's scores in the season's last rounds in which it was scored.
+    """Draw a node's scores in the season's last `span` rounds in which it was scored.
 
-    `span`, one of SPANS, is the number of rounds. Scores are pooled over rounds as in
-    `charts.scores.draw_node`. `base` is the row of an untrained node of the same model, whose
-    scores are drawn too, or None. Makes at most two queries, plus one if the season's first round
-    is not cached.
+    `span` is one of SPANS. Scores are pooled over rounds as in `charts.scores.draw_node`. If `base`
+    is the row of an untrained node of the same model, that node's scores are drawn too. Makes at
+    most two queries, plus one if the season's first round is not cached.
     """
     scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
@@ -111,9 +110,9 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
     """Return a node's results in the season's closed rounds, newest first (`results_of_node`).
 
-    The query also requires the round's id to be at least that of the season's first round. As ids
-    increase with the numbers of rounds, this excludes nothing further, but lets the database skip
-    the node's scores of earlier seasons by the index alone.
+    The query also excludes all rounds whose id is lower than that of the season's first round. This
+    does not change the result: ids increase with the numbers of rounds, so these rounds belong to
+    earlier seasons. But it lets the database skip their scores by the index alone.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -125,9 +124,9 @@ def find_base(
 ) -> LeaderboardRow | None:
     """Return the leaderboard row of the untrained node with the same model as `node`.
 
-    Of several, it is the one with the most questions that count. None if there is no such node, or
-    if `node` is itself untrained. A `lift` that the caller has measured contains the row, and saves
-    a query.
+    If there are several such nodes, the one with the most questions that count is chosen. Returns
+    None if there is no such node, or if `node` is itself untrained. If `lift` compares `node` with
+    an untrained node of the same model, the row is taken from `lift` without a query.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -137,7 +136,10 @@ def find_base(
 
 
 def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
-    """Return the rows of a model's untrained nodes in a season, cached (`keep_briefly`)."""
+    """Return the rows of a model's untrained nodes in a season, in the leaderboard's order.
+
+    The rows are cached (`keep_briefly`).
+    """
     return keep_briefly(
         f"bases:{season.pk}:{model}",
         lambda: read_base(model, season=season, window=WINDOW, now=now),

@@ -111,8 +111,9 @@ def judge_health(
     """Return whether a node works. Of several problems, only the first one found is named.
 
     `season_runs` is whether the season is running. `scores` are the node's results in the season,
-    newest first. `row` is the node's row on the season's leaderboard, and `seat` its seat in the
-    current round; None without one. A rank requires `minimum` questions.
+    newest first. `row` is the node's row on the season's leaderboard, None if it has no row. `seat`
+    is its seat in the current round, None if it has no seat. `minimum` is the number of questions
+    that a node needs for a rank.
     """
     if node.blocked:
         return NodeHealth(

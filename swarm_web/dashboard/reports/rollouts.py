@@ -181,10 +181,11 @@ def load_card(pk: int) -> Card:
 def list_archived(
     *, author: str, learner: str, dataset: str, outcome: str
 ) -> Listing[ArchivedRollout]:
-    """List the verified rollouts of the archive that match all arguments except empty ones.
+    """List the verified rollouts of the archive that match the arguments, newest first.
 
-    The newest come first. `author` is the name of the node that published the rollout, `learner`
-    the name of a node that trained on it, and `outcome` a value of FoundCompletions.
+    An empty argument matches all rollouts. `author` is the name of the node that published the
+    rollout, `learner` the name of a node that trained on it, and `outcome` a value of
+    FoundCompletions.
     """
     filters = RolloutFilters(
         author=author, learner=learner, dataset=dataset, outcome=FoundCompletions(outcome)
@@ -195,8 +196,8 @@ def list_archived(
 def make_card(rollout: ArchivedRollout, *, limit: int | None = None) -> Card:
     """Return a rollout's card with at most `limit` completions; None shows all.
 
-    If the rollout has more than `limit`, the card begins with its first right and its first wrong
-    completion; the others follow in order.
+    If the rollout has more than `limit`, its first right and its first wrong completion are moved
+    to the front. Apart from this, the completions keep their order.
     """
     shown = [
         ShownCompletion(

@@ -67,7 +67,10 @@ class RulingLine:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """The items of `changes`. In a template, `changes.items` looks up the key `items` first."""
+        """The items of `changes`, for templates.
+
+        In a template, `changes.items` would mean the value of a key `items`, if there is one.
+        """
         return list(self.changes.items())
 
 
@@ -226,8 +229,8 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
     """Return the round of that number if its questions are public.
 
     They are public once the round has closed, even if it became void later. Raises Http404 if there
-    is no such round, and RequestError if its questions are not public. Unless the round is void,
-    this error names `status_at`, an address that shows the round's phase.
+    is no such round, and RequestError if its questions are not public. If the round can still
+    close, the RequestError names `status_at`, an address that shows the round's phase.
     """
     judge_round = load_round(number)
     if not judge_round.is_revealed:
@@ -243,9 +246,9 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 def read_edition(judge_round: Round) -> RoundEdition:
     """Return the version of the API's response for a revealed round, without reading its scores.
 
-    After a round has closed, the response changes only with a ruling about the round or about any
-    of its nodes, or with a new version of the software (CLIENT_VERSION). The returned version
-    changes with any ruling.
+    The response can change after a ruling about the round or about any of its nodes, and with a new
+    version of the software (CLIENT_VERSION). The returned version also changes after rulings about
+    other rounds and nodes, which leave the response as it was.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()

@@ -96,15 +96,15 @@ def list_all_rounds() -> Listing[Round]:
 
 
 def list_started_seasons() -> Listing[Season]:
-    """List the seasons that have started, the one created last first."""
+    """List the seasons that have started. The season that was created last comes first."""
     return Listing(started_seasons(), Keyset("-pk"))
 
 
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
-    """Read a page of rounds in a constant number of queries.
+    """Read a page of rounds, newest first, in a constant number of queries.
 
-    The page begins below round number `before`, or with the newest round if `before` is None. If
-    `season` is None, the page has the rounds of all seasons.
+    The page lists the newest rounds whose numbers are lower than `before`. If `before` is None, it
+    lists the newest of all. If `season` is None, the page has the rounds of all seasons.
     """
     rounds = listed_rounds(season)
     after = None if before is None else (before,)

@@ -98,7 +98,10 @@ class TaskLine:
 
     @property
     def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
-        """Each level's settings as (name, value) pairs, easiest first; empty without `rungs`."""
+        """Each level's settings as (name, value) pairs, easiest level first.
+
+        Empty if the dataset is not on the allow-list.
+        """
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 
     @property

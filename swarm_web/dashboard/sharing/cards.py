@@ -104,9 +104,10 @@ class Canvas:
     ) -> float:
         """Write a line of text, and return the x at which it ends.
 
-        To fit `width`, the text is made smaller, down to half its size, and then shortened. `at` is
-        the point of the text that Pillow's `anchor` names, by default the left end of the baseline.
-        With an anchor that is not on the left, the returned x is wrong.
+        `at` is the position of the text's `anchor`, which is named as in Pillow. By default this is
+        the left end of the baseline. If the text is wider than `width`, it is made smaller, down to
+        half its size. If it is still too wide, it is shortened. The returned x is right only if the
+        anchor is on the left.
         """
         font = fit_font(
             text, weight=weight, px=px * _SCALE, min_px=px * _SCALE // 2, width=width * _SCALE

@@ -73,7 +73,10 @@ def interval_bar(score: float, bounds: tuple[float, float], end: float = 1.0) ->
 def difference_bar(
     difference: float, bounds: tuple[float, float] | None, reach: float
 ) -> SafeString:
-    """Draw a difference and its interval, if there is one, on a line from -reach to +reach."""
+    """Draw a difference on a line from -reach to +reach.
+
+    Its interval is drawn too, unless `bounds` is None.
+    """
     low, high = bounds or (difference, difference)
     unit = 50 / reach
     width = max(1.0, unit * (high - low))

@@ -48,7 +48,7 @@ def _figure(text: str) -> str:
 
 @register.filter
 def share(value: float | str | None) -> str:
-    """Write a fraction with three decimals, such as `.347`; a dash if missing."""
+    """Write a fraction with three decimals, such as `.347`; a dash if `value` is not a number."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(write_share(value))
@@ -61,7 +61,7 @@ def write_share(fraction: float) -> str:
 
 @register.filter
 def percent(value: float | str | None) -> str:
-    """Write a fraction as a whole number of percent, `35 %`; a dash if missing."""
+    """Write a fraction as a whole number of percent, `35 %`; a dash if `value` is not a number."""
     if not isinstance(value, (int, float)):
         return NONE
     return _figure(f"{value:.0%}".replace("%", "\u202f%"))
@@ -109,7 +109,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
 
 @register.filter
 def points(difference: float | str | None) -> str:
-    """Write a difference of two shares in percentage points, `+12.3`; a dash if missing."""
+    """Write a difference of two shares in percentage points, `+12.3`; a dash if it is no number."""
     if not isinstance(difference, (int, float)):
         return NONE
     rounded = round(100 * difference, 1)
@@ -119,7 +119,7 @@ def points(difference: float | str | None) -> str:
 
 @register.filter
 def points_interval(bounds: tuple[float, float] | None) -> str:
-    """Write an interval, its ends as `points` writes them: `+1.0 to +4.2`; a dash if missing."""
+    """Write an interval of a difference in percentage points, `+1.0 to +4.2`; a dash if None."""
     if not bounds:
         return NONE
     return _("%(low)s to %(high)s") % {"low": points(bounds[0]), "high": points(bounds[1])}
@@ -127,7 +127,7 @@ def points_interval(bounds: tuple[float, float] | None) -> str:
 
 @register.filter
 def p_value(probability: float | str | None) -> str:
-    """Write a p-value with three decimals, `.031`, or as `< .001`; a dash if missing."""
+    """Write a p-value with three decimals, `.031`, or as `< .001`; a dash if it is no number."""
     if not isinstance(probability, (int, float)):
         return NONE
     return _figure("< .001") if probability < SMALLEST_P else share(probability)

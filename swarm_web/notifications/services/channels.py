@@ -86,10 +86,9 @@ def switch_on(channel: Channel) -> None:
 
 
 def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
-    """Switch a channel off, and drop its waiting deliveries.
+    """Switch a channel off, store `because` as the reason, and drop its waiting deliveries.
 
-    `because` is stored as the reason. If the operator has already switched the channel off, that
-    reason is kept.
+    If the operator switched the channel off earlier, the operator's reason stays stored.
     """
     with transaction.atomic():
         _not_by_operator(channel).update(enabled=False, off_because=because)
@@ -101,11 +100,13 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Queue a test message. If the attempt to send it fails, there is no second attempt.
+    """Queue a test message. If sending it fails, there is no second attempt.
 
-    If the channel's latest attempt failed, the pause before the next attempt ends now, so that the
-    test is sent soon. An account may send MAX_TESTS tests within TESTS_PERIOD_S seconds of the
-    first one; a further test raises RequestError.
+    If the channel's latest attempt failed, the channel is in a pause. This call ends the pause, so
+    that the test is sent soon.
+
+    Raises RequestError if the account has already sent MAX_TESTS tests. The count is reset
+    TESTS_PERIOD_S seconds after the first of them.
     """
     # By account, so that a new channel does not reset the limit.
     count_attempt(

@@ -25,11 +25,11 @@ _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_at
 
 
 def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
-    """Return one due message, as a parcel, for each of up to `limit` channels.
+    """Lease up to `limit` channels with due messages, and return one message of each as a parcel.
 
-    The channels are leased: no other call returns a message of the same channel until LEASE has
-    passed, the outcome of this attempt is recorded, or `send_test` or `switch_on` ends the lease.
-    Each delivery's `attempts` is increased by one.
+    While a channel is leased, no other call returns a message of this channel. The lease ends after
+    LEASE. It ends earlier if the outcome of this attempt is recorded, or by `send_test` or
+    `switch_on`. Each delivery's `attempts` is increased by one.
     """
     with transaction.atomic():
         due = Channel.objects.filter(
@@ -59,11 +59,11 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 
 
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
-    """Record outcomes; switch off channels whose receiver is gone or has failed for too long.
+    """Record outcomes. Switch off channels whose receiver is gone or has failed for too long.
 
-    A failed message is due again after a pause, up to MAX_ATTEMPTS attempts; a test message gets
-    only one. The outcome of an attempt is ignored if its message was leased again or dropped after
-    the attempt began.
+    After a failure, a message is sent again after a pause. It gets at most MAX_ATTEMPTS attempts; a
+    test message gets only one. An outcome is ignored if its message is no longer waiting, or if a
+    later attempt to send the message has begun.
     """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:

@@ -31,13 +31,19 @@ Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Queue messages about silent nodes: those last seen in the day that ended at `before`.
+    """Queue messages about nodes that became silent: those last seen in the day up to `before`.
 
-    Left out are nodes whose owner has no channel for this event, nodes whose client closed the
-    connection itself (goodbye), blocked nodes, and nodes whose silence an earlier call handled. A
-    channel created after a node began to count as silent gets no message about the node.
+    Some nodes are left out:
 
-    Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
+    - nodes whose owner has no channel for this event
+    - nodes that ended the connection themselves (goodbye)
+    - blocked nodes
+    - nodes whose silence an earlier call handled
+
+    A node counts as silent from the time `last_seen + (now - before)`. A channel created after this
+    time gets no message about the node.
+
+    Returns how many nodes this call handled, at most BATCH. 0 means that none is left.
     """
     with transaction.atomic():
         nodes = list(_new_silences(before=before, now=now)[:BATCH])
@@ -86,10 +92,11 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Queue messages about nodes that are back.
+    """Queue messages about nodes that were silent and are back.
 
-    A channel gets one if it has a message about the node's silence and still reports this event.
-    Returns how many nodes this call handled: at most BATCH, and 0 when none is left.
+    A channel gets a message about a node if a message about the node's silence was queued for it,
+    and if it still reports this event. Returns how many nodes this call handled, at most BATCH. 0
+    means that none is left.
     """
     with transaction.atomic():
         news = list(
@@ -150,10 +157,10 @@ def describe_node(node: Node) -> dict[str, str]:
 
 
 def update_watch(*, now: datetime) -> Watch:
-    """Return the watch (a period without an outage), updated to `now` and stored in Redis.
+    """Update the watch (`rules.Watch`) to `now`, store it in Redis, and return it.
 
-    If Redis has lost the watch, or another version of the site stored it in another format, the
-    watch restarts, and silent nodes are reported later.
+    The watch begins anew if Redis has lost it, or if another version of the site stored it in
+    another format. Silent nodes are then reported later than usual.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())
     sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))

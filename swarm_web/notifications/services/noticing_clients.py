@@ -19,11 +19,14 @@ _IN_USE = timedelta(days=30)
 
 
 def notice_minimum(*, now: datetime) -> int:
-    """Queue messages to owners of nodes whose client is older than the current or next minimum.
+    """Queue messages to owners of nodes whose client is too old, or will be.
 
-    A channel gets at most one message about each minimum version. Nodes that are blocked, or were
-    not seen for 30 days, are ignored. A call queues up to BATCH messages for each of the two
-    versions, and returns how many it queued: 0 when none is left.
+    A client is compared with two versions: the minimum that is required now, and the next minimum
+    that the running season has announced. A channel gets at most one message about each version.
+    Blocked nodes, and nodes not seen for 30 days, are ignored.
+
+    Queues up to BATCH messages for each version, and returns how many in total. 0 means that none
+    is left.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION

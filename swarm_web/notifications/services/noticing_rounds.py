@@ -27,12 +27,12 @@ ROUND_PAUSES = {
 def notice_rounds(*, now: datetime) -> int:
     """Queue messages about one closed round, for a batch of channels that subscribed to scores.
 
-    Of the rounds that closed in the last hour, the earliest with unprocessed channels is chosen.
-    Its channels are those that existed when it closed and whose owner has nodes that were scored in
-    it. Each of these channels gets one message with the scores of all these nodes. It gets none if
-    its last message about a round was about one that closed less than ROUND_PAUSES[kind] before.
+    Of the rounds that closed in the last hour and have unprocessed channels, the earliest is
+    chosen. Its channels are those that existed when it closed and whose owner has nodes that were
+    scored in it. A channel gets one message with the scores of all these nodes. It gets none if
+    this round closed less than ROUND_PAUSES[kind] after the round that its last message was about.
 
-    Returns how many channels were processed, with or without a message; 0 if none are left.
+    Returns how many channels were processed, with or without a message. 0 means that none is left.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
     unreported = Round.objects.filter(

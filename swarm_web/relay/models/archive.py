@@ -107,10 +107,10 @@ class ArchivedRollout(models.Model):
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the check found no right completion, or could not score the rollout (`failure`).
+        """Whether the check found that the rollout has no right completion, or cannot be scored.
 
-        False before the check, and for the failure VERIFIER_FAILED, which says nothing about the
-        rollout.
+        If it cannot be scored, `failure` has the reason. The reason VERIFIER_FAILED does not count,
+        because it says nothing about the rollout. Before the check, this is False.
         """
         return self.solved == 0 or self.failure not in ("", ErrorCode.VERIFIER_FAILED)
 

@@ -67,7 +67,8 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 def search_rollouts(filters: RolloutFilters) -> ArchivedRolloutQuerySet:
     """Return the verified rollouts that match `filters`, newest first, as a QuerySet.
 
-    Reading the QuerySet takes two queries. If `filters.learner` is set, the call itself takes one.
+    Reading the QuerySet takes two queries. This function makes one more if `filters.learner` is
+    set.
     """
     rows = ArchivedRollout.objects.verified()
     if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():

@@ -73,9 +73,9 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 def prune_archive(*, now: datetime) -> None:
     """Delete rollouts, exchanges and training points older than RELAY_ARCHIVE_DAYS.
 
-    Also deletes each `CreditSource` (a web process that sends batches of credits) whose last batch
-    was booked more than _SOURCE_RETENTION ago. The row is needed only while a booked batch may
-    still be in Redis.
+    Also deletes old `CreditSource` rows. A `CreditSource` is a web process that sends batches of
+    credits. Its row is needed only while one of its booked batches may still be in Redis. A row is
+    old if its last batch was booked more than _SOURCE_RETENTION ago.
     """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")

@@ -63,12 +63,13 @@ def record_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now
 
 
 def evaluate_conduct(*, now: datetime) -> int:
-    """Evaluate up to _EVALUATION_BATCH nodes of the running season; return how many.
+    """Evaluate up to _EVALUATION_BATCH nodes of the running season. Return how many were chosen.
 
     These are nodes with new evidence, and nodes whose hand-out weight is due to rise. Nodes whose
-    level an operator has pinned are left out. Afterwards all weights of the season are published to
-    Redis, even unchanged ones: Redis may have lost them, or a worker may have crashed before it
-    published them.
+    level an operator has pinned are left out.
+
+    Afterwards all weights of the season are written to Redis, even if none has changed: Redis may
+    have lost them, or a worker may have crashed before it wrote them.
     """
     rows = Conduct.objects.filter(season__state="running", pinned=False)
     due = rows.filter(Q(pending=True) | Q(until__lte=now)).order_by("pk")

@@ -312,10 +312,11 @@ def _record_learners(
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     """Subtract these rollouts' credits from their authors' `Contribution.used_by_others`.
 
-    Call it in a transaction, and pass a rollout only once, ever: its credits are subtracted each
-    time. Credits over the limit for a pair of parties (`relay.pairs`) are subtracted although they
-    were not added, so a total may become too low, but never negative. Rows of `Exchange` are not
-    changed.
+    Call it in a transaction. Pass a rollout only once, because each call subtracts its credits
+    again. Rows of `Exchange` are not changed.
+
+    Credits over the limit for a pair of parties (`relay.pairs`) were never added, but are
+    subtracted too. So a total may become too low, but it never becomes negative.
     """
     for row in refuted:
         if row.learned_by:

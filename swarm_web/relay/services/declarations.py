@@ -39,9 +39,10 @@ def check_declarations(
 ) -> int:
     """Check up to `limit` queued rollouts, and publish which nodes' declarations have lapsed.
 
-    Returns how many rollouts were taken off the queue, except those that had been taken before
-    (`take_checks`). Returns 0 and does nothing if no season is running, or if no node has
-    contributed to the running season yet. Rollouts of other seasons are dropped unchecked.
+    Returns how many rollouts were taken off the queue (`take_checks`). Unreadable rollouts and
+    those taken before are not counted. Returns 0 and does nothing if no season is running, or if no
+    node has contributed to the running season yet. Rollouts of other seasons are dropped unchecked.
+
     `is_late` is called before each check, because a question that hangs the generator takes
     seconds. Once it returns True, the remaining rollouts are dropped unchecked.
     """

@@ -17,9 +17,8 @@ def score_completions(
 ) -> tuple[str, list[Verdict]]:
     """Return the regenerated question and a verdict for each text.
 
-    Raises RefusedError TASK_FOREIGN if the question, by its text, does not belong to the training
-    part of the keyspace (`question_part`), and the errors of `verifier.question` and
-    `verifier.score`.
+    Raises RefusedError TASK_FOREIGN if the question's class (`question_part`) is not the training
+    part of the keyspace. Also raises the errors of `verifier.question` and `verifier.score`.
     """
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it too.
@@ -32,8 +31,11 @@ def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier
     """Return what the site's verifier finds about a rollout; None if no verifier child can be used.
 
     The result's `declared` is False; the caller sets it. A rollout is `worthless` if receivers
-    would drop it: its question cannot be generated or does not belong to the training part of the
-    keyspace (`question_part`), or the verifier hangs or fails on one of its completions.
+    would drop it, that is, in each of these cases:
+
+    - Its question cannot be generated.
+    - Its question's class (`question_part`) is not the training part of the keyspace.
+    - The verifier hangs or fails on one of its completions.
     """
     texts = [completion.text for completion in rollout.completions]
     worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)

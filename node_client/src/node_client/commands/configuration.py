@@ -43,7 +43,7 @@ def show(
 def init(
     out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
 ) -> None:
-    """Write a new file with all settings but secrets, commented out, each with its help."""
+    """Write a new file that lists each setting except secrets, commented out, below its help."""
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(write_template())

@@ -27,10 +27,12 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
     """Get a token from the coordinator, save it in the state folder and return it.
 
-    Prints a code and waits until a person has approved the code on the site, for a new node or for
-    a node that the person owns. If `anonymous`, the token is for a new node without an owner, and
-    no approval is needed. Raises NodeError when the site gives no token, or when the state folder
-    has the token of an anonymous node: if it were replaced, the node would be lost.
+    Prints a code, and waits until a person has approved the code on the site. The person approves
+    it for a new node, or for a node that the person owns. If `anonymous`, no approval is needed, no
+    code is printed, and the token is for a new node without an owner.
+
+    Raises NodeError when the site gives no token. Also raises it when the state folder has the
+    token of an anonymous node, because such a node is lost without its token.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
@@ -118,7 +120,7 @@ def render_qr(content: str) -> Text:
 
 @takes_settings("state_dir", "config", "model")
 def login(url: str, *, choices: SettingChoices) -> None:
-    """Get a token for a new node, or to continue one of your nodes here, and save it for `join`."""
+    """Get a token for a new node or for one of your nodes, and save it here for `join`."""
     get_token(choices, console=Console())
 
 

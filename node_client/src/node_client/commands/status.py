@@ -110,10 +110,12 @@ def read_status(choices: SettingChoices) -> list[Status]:
 
 
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
-    """Return a line for each node that is not running or took no step for longer than `within`.
+    """Return a line for each node that makes no progress, with its folder and the reason.
 
-    A paused node gets no line, nor does a running base node, which takes no steps. Starting the
-    node and ending a pause count as steps. Raises SettingsError when a state folder cannot be read.
+    A node makes no progress if it is not running, or if more than `within` has passed since its
+    last step. The start of the node and the end of a pause count as steps. A paused node gets no
+    line. A base node takes no steps, so it gets no line while it is running. Raises SettingsError
+    when a state folder cannot be read.
     """
     found = []
     for state in folders:

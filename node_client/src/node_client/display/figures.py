@@ -36,8 +36,9 @@ def sparkline(values: Sequence[float]) -> str:
 def describe_trend(values: Sequence[float]) -> str:
     """Return the trend of values: `rising`, `falling` or `steady`.
 
-    It is `steady` unless the means of the earlier and the later half differ by more than
-    TREND_ERRORS standard errors. Fewer than TREND_STEPS values give an empty text.
+    It is `steady` if the means of the earlier and the later half differ by at most TREND_ERRORS
+    standard errors of the difference. Otherwise it is `rising` if the later mean is higher, and
+    `falling` if it is lower. Fewer than TREND_STEPS values give an empty text.
     """
     values = list(values)
     if len(values) < TREND_STEPS:

@@ -67,7 +67,8 @@ def fit_rows(
 ) -> list[Text]:
     """Return the rows as lines of at most `width` columns.
 
-    There are at most `height` lines; None sets no limit.
+    There are at most `height` lines; None sets no limit. If the rows need more, those named in
+    _CUTS are shortened. If they still need more, the last lines are left out.
     """
     wrapped = [_wrap(row, console=console, width=width) for row in rows]
     limits = {} if height is None else _choose_limits(wrapped, height=height)

@@ -35,10 +35,11 @@ class Health:
 
 
 def assess_health(view: NodeView, *, now: datetime, clock: float) -> Health:
-    """Return a node's health, which names only the most important of several obstacles.
+    """Return a node's health.
 
-    `now` is the time in UTC. `clock` is the monotonic time in seconds, as in `view.offline_since`
-    and `view.connection.retry_at`.
+    If several things keep the node from working, only the most important one is named. `now` is the
+    time in UTC. `clock` is the monotonic time in seconds, as in `view.offline_since` and
+    `view.connection.retry_at`.
     """
     if view.stopping:
         work = "submits its answers" if view.arm == "base" else "finishes the step and saves"

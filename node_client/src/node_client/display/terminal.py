@@ -12,10 +12,11 @@ def clean(text: str) -> str:
 
 
 def fold_line(text: str, *, limit: int = LINE_CHARS) -> str:
-    """Return a text as one line; beyond `limit` characters, an ellipsis replaces the rest.
+    """Return a text as one line.
 
-    Unprintable characters become spaces. Each run of white space becomes one space, or nothing at
-    the ends of the text.
+    Unprintable characters become spaces. White space at the ends of the text is removed, and each
+    run of white space within it becomes one space. If the result is longer than `limit` characters,
+    the first `limit` are kept and an ellipsis is added.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())

@@ -15,10 +15,11 @@ from swarm_tasks.verifier import Verifier
 
 
 def find_base(name: str) -> str:
-    """Return the argument for `Policy.load`: the folder of a base created on demand, else `name`.
+    """Return the argument with which `Policy.load` loads the base `name`.
 
-    `make_bases` creates the folder, in the user's cache. The path has a hash of the settings with
-    which the base is made, so other settings give a new folder.
+    For a base that is created on demand (`make_bases`), this is a folder in the user's cache, which
+    need not exist yet. The path has a hash of the settings with which the base is made, so other
+    settings give another folder. For any other base, this is `name`.
     """
     if name in DEMO_BASES or name not in BASES:
         return name

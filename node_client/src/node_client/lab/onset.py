@@ -46,7 +46,10 @@ def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
 
 
 def place_for_good(reached: npt.NDArray[np.bool_]) -> int | None:
-    """Return the first index from which all values are true; None if the last one is false."""
+    """Return the first index from which all values are true.
+
+    Returns None if the last value is false, or if there are no values.
+    """
     missed = np.flatnonzero(~reached)
     first = int(missed[-1]) + 1 if len(missed) else 0
     return first if first < len(reached) else None

@@ -83,10 +83,10 @@ def wobble(level: Floats) -> float:
 def take_off(rewards: Floats, *, above: float) -> int | None:
     """Return the first round from which a moving average of the rewards stays greater than `above`.
 
-    Rounds count from 1. `rewards` is (rounds, nodes). The average is over all nodes, and over a
-    round and the nine rounds before it, so the result is at least 10. With fewer than ten rounds,
-    the average is over all rounds, and the result is the last round. Returns None if the last
-    average is not above `above`.
+    `rewards` is (rounds, nodes), and rounds count from 1. The average in a round is over all nodes,
+    and over this round and the nine rounds before it. The result is therefore at least 10. With
+    fewer than ten rounds, there is only the average over all rounds, which counts as that of the
+    last round. Returns None if the average in the last round is not greater than `above`.
     """
     level = moving_average(rewards.mean(axis=1))
     place = place_for_good(level > above)

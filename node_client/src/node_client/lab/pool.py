@@ -41,16 +41,16 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start a round, and remove the rollouts that are more than `rounds` rounds old.
+        """Start round `number`, and remove the rollouts that are older than the pool's `rounds`.
 
-        A node's rollouts that are exactly `rounds` rounds old stay until the node shares new
-        rollouts, so nodes that draw early in a round find rollouts of the other nodes.
+        Rollouts of exactly this age stay until their node shares new ones (`put`). Without them, a
+        node that draws early in a round might find no rollouts of other nodes.
         """
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts, and remove its rollouts that are at least `rounds` rounds old.
+        """Add a node's rollouts, and remove its rollouts whose age has reached the pool's `rounds`.
 
         `informative` has the ids of the rollouts that the node declares informative.
         """

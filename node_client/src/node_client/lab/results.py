@@ -106,11 +106,13 @@ class ExperimentResults:
 def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
-    Raises SettingsError if `experiment.toml` cannot be read or is invalid, and UnreadableRunError
-    if a finished run is damaged, lacks what a report needs, or has other settings than
-    `experiment.toml`. Raises ResultsError if the folder has a run that the experiment does not name
-    or two different files of one run, if the baseline has no finished run, or if no seed has a
-    finished run in every arm that has finished runs.
+    Raises SettingsError if `experiment.toml` cannot be read or is invalid. Raises
+    UnreadableRunError if a finished run is damaged, lacks what a report needs, or has other
+    settings than `experiment.toml`.
+
+    Raises ResultsError if the folder has a run that the experiment does not name, or two different
+    files of one run. Also raises it if the baseline has no finished run, or if no seed has a
+    finished run in every arm. For this last condition, arms without any finished run do not count.
     """
     settings = folder / "experiment.toml"
     experiment = read_experiment(settings)

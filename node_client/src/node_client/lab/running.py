@@ -61,10 +61,12 @@ def run_all(
 ) -> None:
     """Complete all unfinished runs in worker processes, and show the progress.
 
-    `processes` is the number of runs at a time, by default the number of cores. Raises the error of
-    a run that fails, and NodeError on SIGINT or SIGTERM. In both cases, runs still in progress
-    first finish their round and take a snapshot. Raises NodeError at the end if another process is
-    working on some of the runs, and UnreadableRunError as `missing_runs` does.
+    `processes` is the number of runs at a time; None stands for the number of cores. If a run
+    fails, its error is raised. On SIGINT or SIGTERM, NodeError is raised. In both cases, runs still
+    in progress first finish their round and take a snapshot.
+
+    If runs are left at the end because another process is working on them, NodeError is raised.
+    Raises UnreadableRunError as `missing_runs` does.
     """
     missing = missing_runs(experiment, folder)
     if not missing:

@@ -73,8 +73,8 @@ def paired_test(differences: Floats) -> PairedTest:
 def holm(p_values: Sequence[float], *, of: int = 0) -> list[float]:
     """Return the p-values, in the same order, adjusted for several tests by Holm's method.
 
-    The method is from S. Holm, Scand. J. Statistics 6, 1979. `of` is the number of planned tests,
-    if that is more than the number of p-values.
+    The method is from S. Holm, Scand. J. Statistics 6, 1979. `of` is the number of planned tests.
+    If it is less than the number of p-values, it has no effect.
     """
     adjusted = [0.0] * len(p_values)
     tests = max(of, len(p_values))

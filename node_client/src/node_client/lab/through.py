@@ -65,10 +65,10 @@ def run_on_site(
     """Make one run with real clients and write its file, unless the run is finished.
 
     Each file in `tokens` has the token of one node. Raises SettingsError if there are too few
-    tokens, if the arm has attackers, or if the season's rules are not those of the experiment; the
-    first two are checked even for a finished run. Raises NodeError if a client fails, and
-    UnreadableRunError if the finished run's file is damaged or has other settings than the
-    experiment.
+    tokens, or if the arm has attackers. Both are checked even for a finished run. Raises
+    SettingsError also if the season's rules are not those of the experiment, and NodeError if a
+    client fails. Raises UnreadableRunError if the file of the finished run is damaged or has other
+    settings than the experiment.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):

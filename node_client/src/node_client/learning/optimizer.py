@@ -40,10 +40,10 @@ def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
     """Prepare the policy for training as configured, and return its optimizer.
 
-    The function sets precision, adapters, reference and memory budgets. Call it before loading a
-    checkpoint: with a KL term, the present model becomes the reference. Also in a resumed run, this
-    must be the model with which the run started. Raises SettingsError if bitsandbytes or peft is
-    needed and missing, or if the model has none of the layers to adapt.
+    The function sets precision, adapters, reference and memory budgets. With a KL term, the present
+    model becomes the reference. A resumed run needs the reference with which the run started, so
+    call this function before a checkpoint is loaded. Raises SettingsError if bitsandbytes or peft
+    is needed and missing, or if the model has none of the layers to adapt.
     """
     policy.set_precision(config.precision)
     is_8bit = config.optimizer == "adamw_8bit"
@@ -166,10 +166,10 @@ class HalvesAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Make a step; `closure` is ignored.
+        """Make a step and return None; `closure` is ignored.
 
-        Missing moments of all parameters with gradients are allocated before any weight is changed.
-        So if memory runs out during the allocation, no weight has changed.
+        Only parameters with a gradient change. Before the first one changes, each of them that has
+        no moments yet gets them. So if memory runs out in this allocation, no weight has changed.
         """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]

@@ -108,6 +108,10 @@ class RolloutMaker:
 def prefer_informative(
     groups: Sequence[TrainingGroup], *, count: int, rng: random.Random
 ) -> list[TrainingGroup]:
-    """Draw up to `count` groups: first informative ones, then others, each kind uniformly."""
+    """Draw up to `count` groups without replacement; return the informative ones first.
+
+    Other groups are drawn only if fewer than `count` groups are informative. Within each kind, all
+    groups have the same chance.
+    """
     shuffled = rng.sample(groups, len(groups))
     return sorted(shuffled, key=lambda group: not group.informative)[:count]

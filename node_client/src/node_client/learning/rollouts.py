@@ -111,10 +111,11 @@ def assemble_training_set(
     size: int,
     rng: random.Random,
 ) -> TrainingSet:
-    """Take all external groups, and add own groups, drawn uniformly, up to `size` groups (I + J).
+    """Return a training set of `size` groups (I + J): all external groups, the rest own groups.
 
-    Own groups are drawn whether or not they are informative. Spare own groups replace missing
-    external groups, so the set is smaller than `size` only if there are too few own groups.
+    The own groups are drawn uniformly, whether or not they are informative. They fill all places
+    that external groups leave free. So the set is smaller than `size` only if there are too few own
+    groups. `external` must not have more than `size` groups.
     """
     others = rng.sample(external, len(external))
     mine = rng.sample(own, min(size - len(others), len(own)))

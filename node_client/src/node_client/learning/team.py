@@ -142,7 +142,8 @@ class LaunchedTeam(Team):
     ) -> None:
         """Copy the leader's trainable weights, optimizer state and loss scale to every process.
 
-        Also lower the memory budgets for updates and for sampling to the smallest of any process.
+        Also give all processes the same two memory budgets: the smallest for updates and the
+        smallest for sampling that a process has.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)

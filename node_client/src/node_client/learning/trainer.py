@@ -175,7 +175,10 @@ class Trainer:
         return self.config.eval_tasks > 0 and self.steps_done % self.config.eval_every == 0
 
     def begin_evaluation(self) -> Evaluation:
-        """Start an evaluation of the present policy; make no step before it has ended."""
+        """Start an evaluation of the present policy.
+
+        The caller must not make a step before the evaluation has ended.
+        """
         return Evaluation(self._held_out, self.policy)
 
     def step(self) -> StepReport:

@@ -93,8 +93,8 @@ class Policy:
         """Split weights into two halves of 16 bits (`model.halves`) if the policy uses bfloat16.
 
         Does nothing if this was done before, if the model has adapters, or if its embedding is not
-        a plain `nn.Embedding`. The trials that determine which ways of scoring and sampling the
-        model supports need float32 weights, so they run before the split.
+        a plain `nn.Embedding`. Before the split, this method runs the trials that determine which
+        ways of scoring and sampling the model supports, because they need float32 weights.
         """
         halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
         if halves and not (self.remainders or has_adapters(self._model)):

@@ -94,10 +94,13 @@ def next_batch(
     """Return the prompts of the next batch, and how many completions to sample for each.
 
     Normally the batch has as many of the first prompts as fit with all their completions, but at
-    least one prompt. `missing` is the number of completions that the first prompt still lacks. If
-    the first prompt has some completions already, or if memory has run out before and the missing
-    completions do not all fit, the batch has only the first prompt, with as many missing
-    completions as fit, but at least one.
+    least one prompt. `missing` is the number of completions that the first prompt still lacks. The
+    batch has only the first prompt in two cases:
+
+    - The first prompt has some completions already.
+    - Memory has run out before, and the missing completions do not all fit.
+
+    In these cases the batch has as many of the missing completions as fit, but at least one.
     """
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))

@@ -38,10 +38,10 @@ class Evaluator:
         self._before: TimedScore | None = None
 
     async def prepare(self) -> None:
-        """Before step 1, ask the held-out questions once, if they are due.
+        """Ask the held-out questions before step 1, if they are due.
 
-        The next call of `complete` adds the score to its report. Raises RefusedError when the
-        verifier fails.
+        The score is kept for the next call of `complete`, which adds it to its report. Does nothing
+        if a score is already kept, or after step 1. Raises RefusedError if the verifier fails.
         """
         trainer = self._trainer
         if trainer.steps_done == 0 and trainer.evaluation_due and self._before is None:

@@ -16,7 +16,10 @@ from swarm_record.keys import public_key_of
 
 
 def make_hello(settings: Settings, policy: Policy) -> Hello:
-    """Return a node's first message; it describes the hardware only if the owner allows that."""
+    """Return a node's first message to its coordinator.
+
+    The message describes the node's hardware if the owner allows that (`share_hardware`).
+    """
     return Hello(
         id=new_id(),
         protocol=PROTOCOL_VERSION,
@@ -31,7 +34,11 @@ def make_hello(settings: Settings, policy: Policy) -> Hello:
 
 
 def check_arm(arm: Arm, *, own: Arm) -> None:
-    """Raise CoordinatorRefusedError for a change between `base` (untrained) and another arm."""
+    """Raise CoordinatorRefusedError if exactly one of the two arms is `base`.
+
+    `arm` is the arm that the coordinator names, and `own` is the arm in which this node runs. A
+    running node can change between `swarm` and `isolated`, but not from or to `base` (untrained).
+    """
     if (arm == "base") != (own == "base"):
         raise CoordinatorRefusedError(
             f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",

@@ -139,8 +139,8 @@ class HubUploader:
     def offer(self, checkpoint: Path, *, merit: Merit | None, origin: ModelOrigin) -> None:
         """Start an upload of the checkpoint's model if it is better than the one uploaded last.
 
-        `merit` is the model's score. Does nothing if it is None, while an upload is going on, or if
-        the latest attempt started less than the uploader's `interval` ago.
+        `merit` is the model's score. No upload starts if `merit` is None, if another upload is
+        going on, or if the latest attempt started less than the uploader's `interval` ago.
         """
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
@@ -244,9 +244,9 @@ def trace_run(view: NodeView, *, step: int, season: str) -> ModelOrigin:
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Replace `folder` by a copy of the model in the folder `model`.
+    """Copy the model in `model` to `folder`. The old content of `folder` is removed.
 
-    The copy stays when the model's checkpoint is removed. Files are hard links where possible,
+    The copy remains when the model's checkpoint is removed. Files are hard links where possible,
     because checkpoints are never changed. Adapters are merged into their base model, because the
     base model may be a folder that only this machine has. Raises OSError if a file cannot be read
     or written, and NodeError if the base model or its adapters cannot be loaded.

@@ -127,8 +127,9 @@ class SwarmNode(TrainingHooks):
     async def run(self) -> None:
         """Train and answer rounds until stopped, or until `settings.steps` steps are done.
 
-        Raises a NodeError: CoordinatorRefusedError after a permanent refusal, UpgradeDueError if
-        `swarm-node service` is to install a newer client, or another one if the run fails.
+        Raises CoordinatorRefusedError after a permanent refusal. Raises UpgradeDueError if the node
+        ended so that `swarm-node service` can install a newer client. If the run fails for another
+        reason, raises another NodeError.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -164,8 +165,9 @@ class SwarmNode(TrainingHooks):
     async def before_pause(self) -> None:
         """Submit what is queued, and disconnect.
 
-        If connected, waits until the open round has been answered or has ended, and then up to
-        FLUSH_TIMEOUT_S for replies to queued reports and answers.
+        A connected node waits twice before it disconnects. First it waits until the open round has
+        been answered or has ended. Then it waits up to FLUSH_TIMEOUT_S for replies to queued
+        reports and answers.
         """
         if self._connection.connected.is_set():
             await self._round_answerer.finish()
@@ -181,9 +183,10 @@ class SwarmNode(TrainingHooks):
         self._view.show_connection(connection)
 
     def on_welcome(self, welcome: Welcome) -> None:
-        """Apply the coordinator's rules, and save them for a start without the coordinator.
+        """Apply the coordinator's rules, and save them.
 
-        Raises CoordinatorRefusedError if this run cannot change to the arm that the welcome names.
+        If the coordinator does not answer at a later start, the node uses the saved rules. Raises
+        CoordinatorRefusedError if this run cannot change to the arm that the welcome names.
         """
         check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()

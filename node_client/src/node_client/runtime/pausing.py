@@ -72,10 +72,11 @@ class Pauses:
         before: Callable[[], Awaitable[None]],
         after: Callable[[], None],
     ) -> bool:
-        """Pause while `due` returns a reason. Return False if there was no reason at the start.
+        """Pause while `due` returns a reason. Return whether there was a pause.
 
-        The event `stopping`, which is set when the node is stopped, ends the pause too. `before` is
-        called when the pause starts, and `after` when it ends, unless the node was stopped.
+        Without a reason at the start, there is no pause. The event `stopping` is set when the node
+        is stopped; this ends the pause too. `before` is called when the pause starts. `after` is
+        called when the pause ends, but not if the node was stopped.
         """
         pause = self.due()
         if pause is None:

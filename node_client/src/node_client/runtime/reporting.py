@@ -44,9 +44,10 @@ class Reporter:
         )
 
     def put(self, report: StepReport, totals: TrainingTotals) -> None:
-        """Queue a report of a step and of the totals, in place of a report that is still queued.
+        """Queue a report for the coordinator, made from a step's report and the totals.
 
-        Must be called on the event loop.
+        If an earlier report is still queued, the new one replaces it. Must be called on the event
+        loop.
         """
         self._used.extend(report.used)
         self.outbox.put([_describe(report, totals)])

@@ -150,7 +150,10 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
-    """Return a node of the coordinator in the settings; if there is none, one that trains alone."""
+    """Return a node of the coordinator that the settings name.
+
+    If they name no coordinator, return a node that trains alone.
+    """
     if settings.site is None:
         return train_offline(settings, equipment=equipment)
     return SwarmNode(settings, site=settings.site, equipment=equipment)
@@ -195,9 +198,9 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report the end of the `with` block to the view's listeners.
+    """Report the end of the `with` block to the view's listeners, also after an error.
 
-    A NodeError that ended the block is reported first, and raised again.
+    If a NodeError ended the block, this error is reported before the end, and then raised again.
     """
     try:
         yield

@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
-    """Return whether a checkpoint is due, by the steps and seconds since the last one.
+    """Return whether a checkpoint is due.
 
-    A checkpoint is due after `save_steps` steps if at least 30 s have passed. After 300 s it is due
-    if there was at least one step.
+    `steps` and `seconds` count from the last checkpoint. A checkpoint is due after `save_steps`
+    steps, if at least 30 s have passed. After 300 s, one step is enough.
     """
     if seconds >= SAVE_AT_LEAST_EVERY_S:
         return steps > 0
@@ -53,9 +53,12 @@ class Saver:
         """Load the newest intact checkpoint into the trainer, and the node's totals into the view.
 
         Without an intact checkpoint, the run starts at step 1 and the totals come from the state
-        folder. If an earlier run's checkpoints are lost, its metrics files are then renamed.
+        folder. In this case, the metrics files of an earlier run are renamed if that run had a
+        checkpoint.
+
         Raises CheckpointError if the newest intact checkpoint is of another model or client
-        version, or if there is none although the settings require one (`--resume`).
+        version. Also raises it if there is no intact checkpoint and the settings require one
+        (`--resume`).
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)

@@ -43,9 +43,10 @@ class Runnable(Protocol):
 def show_loading(model: str, *, console: Console) -> Iterator[OnProgress]:
     """Show the progress of loading a model. Yields the callback that receives the progress.
 
-    A terminal shows a spinner with the progress. Without a terminal, the progress is logged at most
-    once in LINE_EVERY_S seconds. The first line about a download is logged at once, the first line
-    about loading tensors not before LINE_EVERY_S seconds have passed.
+    A terminal shows a spinner with the progress. Without a terminal, the progress is logged. A
+    download and the loading of tensors are each logged at most once in LINE_EVERY_S seconds. The
+    first line about a download is logged at once. The first line about tensors is logged only after
+    LINE_EVERY_S seconds.
     """
     title = f"Loading the model {fold_line(model)}"
     logged_at = {"tensors": monotonic()}

@@ -48,9 +48,9 @@ def prepare(
 ) -> Path | None:
     """Prepare a locked state folder for a run; return the renamed folder of checkpoints, if any.
 
-    If `start` is `fresh`, the folder of earlier checkpoints and the metrics of their run are
-    renamed, with the current time in the new names, and the progress file is removed. Otherwise, or
-    if there are no checkpoints, nothing changes and None is returned.
+    If `start` is `fresh` and there are checkpoints, their folder and the metrics of their run are
+    renamed, and the progress file is removed. The new names contain the current time. In all other
+    cases, nothing changes and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None

@@ -117,9 +117,12 @@ def choose(
     The sources are, in this order: the command line (`flags`, where None means that an option was
     not given), the environment, the settings file, and the record of the last run.
 
-    The settings file is the one that the setting `config` names; otherwise swarm-node.toml in the
-    folder `here` (None: the current one), or else in the state folder. Raises SettingsError for a
-    file that cannot be read, a setting that is unknown or not allowed in it, or an invalid value.
+    The settings file is the one that the setting `config` names. Without this setting, it is
+    swarm-node.toml in the folder `here`. If that file does not exist, it is swarm-node.toml in the
+    state folder. A `here` of None means the current folder.
+
+    Raises SettingsError if a file cannot be read, if a setting in it is unknown or not allowed
+    there, or if a value is invalid.
     """
     given = ChainMap(read_flags(flags), read_environment(environment))
     folder = here or Path()
@@ -138,9 +141,9 @@ def find_token(choices: SettingChoices) -> str:
     """Return the node's token, or an empty string if none is given.
 
     If both `token` and `token_file` are given, the one from the source with the higher priority is
-    used. If both come from the command line, `token` is used; if both come from the environment or
-    both from a file, `token_file`. Raises SettingsError when the file cannot be read or is empty,
-    or if the token has invalid characters.
+    used. If their source is the same, `token` is used on the command line, and `token_file` in the
+    environment or a file. Raises SettingsError if the token file cannot be read or is empty, or if
+    the token has invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""

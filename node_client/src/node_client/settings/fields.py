@@ -99,7 +99,10 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name; of the two called `arm`, only the one of RunConfig."""
+    """Return every setting by name.
+
+    RunConfig and TrainConfig both have a setting `arm`. The result has the one of RunConfig.
+    """
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run

@@ -14,12 +14,15 @@ from node_client.site import parse_site
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds options for the named settings, by default all, to a command.
+    """Return a decorator that adds options for the named settings to a command.
 
-    The command receives the values of all settings as the keyword argument `choices`
-    (`SettingChoices`). Its argument `url`, if it has one, is the coordinator's address and
-    determines `choices.site`. Without `url`, or if `url` is empty, `choices.site` is None. But an
-    empty `url` raises SettingsError if the command declares `url` without a default.
+    Without names, it adds options for all settings. The command receives the values of all settings
+    as the keyword argument `choices` (`SettingChoices`).
+
+    If the command has an argument `url`, this is the coordinator's address and determines
+    `choices.site`. If the command has no `url`, or if `url` is empty, `choices.site` is None. There
+    is one exception: if the command declares `url` without a default, an empty `url` raises
+    SettingsError.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered

@@ -46,9 +46,10 @@ Layer = dict[str, GivenValue]
 
 
 def read_flags(flags: Mapping[str, object]) -> Layer:
-    """Return the values of the options that are not None: those given on the command line.
+    """Return the values of the options that were given on the command line.
 
-    Raises SettingsError for an invalid value.
+    An option whose value in `flags` is None was not given. Raises SettingsError for an invalid
+    value.
     """
     settings = all_settings()
     return {
@@ -82,11 +83,11 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def read_file(path: Path) -> Layer:
-    """Return the values in a file.
+    """Return the values in a settings file.
 
-    Relative paths are relative to the file's folder. Raises SettingsError when the file cannot be
-    read, for an unknown setting, for an invalid value, and for `config`, because a file cannot name
-    another one.
+    Relative paths are relative to the file's folder. Raises SettingsError if the file cannot be
+    read, or if it has an unknown setting or an invalid value. Also raises it if the file sets
+    `config`, because a file cannot name another one.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -113,10 +114,11 @@ def read_file(path: Path) -> Layer:
 
 
 def resolve_model(model: str, *, folder: Path = Path()) -> str:
-    """Return the absolute path if `model` is a folder in `folder`, any other name unchanged.
+    """Return the absolute path of the model if it is a folder; otherwise return its name unchanged.
 
-    The names of the demo's models, such as `tiny`, never mean a folder. With the absolute path, the
-    next run finds the model even from another current folder.
+    A relative path is looked up in `folder`. The names of the demo's models, such as `tiny`, never
+    mean a folder. With the absolute path, the next run finds the model even from another current
+    folder.
     """
     path = folder / model
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model

@@ -257,9 +257,10 @@ class StepPlan:
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     """Return the sizes of a step in a season.
 
-    An isolated node trains on own rollouts only: on I + J, or on its batch if that is smaller.
-    Raises SettingsError for the arm `base`, if the training set would be empty, if the batch would
-    be smaller than I, if L would be below 2, or if `mix` is I/J and `local` or `external` is set.
+    An isolated node trains only on its own rollouts. Their number is I + J, or the batch if that is
+    smaller. Raises SettingsError if the arm is `base`, if the training set would be empty, if the
+    batch would be smaller than I, or if L would be below 2. Also raises it if `mix` has the form
+    I/J and `local` or `external` is set too.
     """
     if config.arm == "base":
         raise SettingsError(

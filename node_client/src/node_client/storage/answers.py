@@ -71,7 +71,10 @@ class AnswerSpool:
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
-        """Return the ids of a round's questions with an answer, pending or settled (`settle`)."""
+        """Return the ids of a round's questions for which there is an answer.
+
+        Pending and settled answers both count.
+        """
         return frozenset(question for round_, question in self._lines if round_ == number)
 
     def add(self, answers: Sequence[PendingAnswer]) -> None:

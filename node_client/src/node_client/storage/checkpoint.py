@@ -99,11 +99,13 @@ def save(
 ) -> Path:
     """Write the trainer's state as the newest checkpoint in `folder` and return its path.
 
-    `run` is other data of the run that JSON can represent, and `merit` the model's score, if it has
-    one. The files are written under another name, flushed to disk and then renamed, so a crash
-    leaves either the complete checkpoint or none. Afterwards, all checkpoints are removed except
-    this one, the newest `limit` - 1 others and the one with the best merit. Raises OSError, such as
-    for a full disk, and RuntimeError or MemoryError when memory runs out.
+    `run` is other data of the run that JSON can represent. `merit` is the model's score, if it has
+    one. A crash leaves either the complete checkpoint or none, because the files are written under
+    another name, flushed to disk and then renamed.
+
+    Afterwards, older checkpoints are removed. The new one and the newest `limit` - 1 others remain,
+    and so does the one with the best merit. Raises OSError if writing fails, for example because
+    the disk is full. Raises RuntimeError or MemoryError if memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
@@ -146,11 +148,12 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
     """Load the newest intact checkpoint in `folder` into the trainer; return its ResumePoint.
 
-    Returns None if there is no checkpoint, damaged or not. Damaged checkpoints are skipped,
-    described in `problems`, and renamed so that later runs ignore them; if all are damaged, the
-    trainer is not changed and the result has `step` 0. Raises CheckpointError when the
-    newest checkpoint that is not damaged belongs to another model or has the format of another
-    client version.
+    Damaged checkpoints are skipped. The result describes them in `problems`, and they are renamed
+    so that later runs ignore them. If all checkpoints are damaged, the trainer is not changed and
+    the result has `step` 0. If the folder has no checkpoints at all, returns None.
+
+    Raises CheckpointError if the newest checkpoint that is not damaged belongs to another model, or
+    has the format of another client version.
     """
     problems: list[str] = []
     for path in newest_first(folder):

@@ -72,12 +72,14 @@ class CommitmentLog:
             self._restored = chain.restored
 
     def record(self, announced: RoundInfo | None) -> None:
-        """Record the commitment to a round that is not over yet, unless one is recorded already.
+        """Record the commitment to a round that is not over yet, if none is recorded so far.
 
-        An earlier record does not count if the site lost the round by restoring a backup. If an
-        earlier record counts and has another commitment, a warning is logged and nothing is
-        recorded. If the file cannot be written, only a warning is logged. None, a round that is
-        over, and a commitment that is empty or too long are ignored.
+        If a different commitment to this round is recorded, the new one is not recorded, and a
+        warning is logged. There is one exception: if the site lost the recorded round by restoring
+        a backup, the new commitment is recorded.
+
+        Nothing happens if `announced` is None, if the round is over, or if the commitment is empty
+        or too long. If the file cannot be written, only a warning is logged.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -144,8 +146,9 @@ def find_commitment(path: Path, *, site: Site, number: int) -> RecordedCommitmen
 
 
 def read_commitments(path: Path) -> list[RecordedCommitment]:
-    """Return all recorded commitments, oldest first. Unreadable lines are skipped.
+    """Return all recorded commitments, oldest first; an empty list if there is no file.
 
-    Raises SettingsError when the file exists and cannot be read.
+    A line that cannot be decoded is skipped. Raises SettingsError if the file exists and cannot be
+    read.
     """
     return read_lines(path, RecordedCommitment)

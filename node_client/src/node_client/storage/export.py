@@ -37,9 +37,10 @@ class ChosenCheckpoint:
 def choose_checkpoint(folder: Path, name: str | None = None) -> ChosenCheckpoint:
     """Return the newest intact checkpoint in a folder, or the one that `name` selects.
 
-    `name` is the number of a step or the path of a checkpoint. Raises CheckpointError when the
-    selected checkpoint does not exist or is not intact or, without `name`, when the folder has no
-    intact one. A checkpoint in the format of another client version does not count as intact.
+    `name` is the number of a step or the path of a checkpoint. A checkpoint in the format of
+    another client version does not count as intact. Raises CheckpointError if the selected
+    checkpoint does not exist or is not intact. Without `name`, raises it if the folder has no
+    intact checkpoint.
     """
     if name is not None:
         return _check(_find(folder, name))

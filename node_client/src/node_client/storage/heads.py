@@ -53,11 +53,12 @@ class HeadLog:
     def record(self, head: ChainHead | None) -> None:
         """Record a head, unless it is None or already recorded.
 
-        If the recorded head of the same link has another hash, the site has changed the link. The
-        new head is then recorded too, and a warning is logged unless `head.restored` says that
-        the site restored a backup. Further heads of a changed link are ignored for the rest of
-        the run. A head without a valid signature is not recorded. If the file cannot be written,
-        only a warning is logged.
+        A head without a valid signature is not recorded. If another head is recorded for the same
+        link, the site has changed this link. The new head is then recorded too, and further heads
+        of this link are ignored for the rest of the run. A warning about the change is logged,
+        unless `head.restored` says that the site restored a backup.
+
+        If the file cannot be written, only a warning is logged.
         """
         if head is None or self._is_known(head):
             return

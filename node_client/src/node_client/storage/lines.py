@@ -19,10 +19,11 @@ log = logging.getLogger(__name__)
 
 
 def append_lines(path: Path, records: Iterable[object], *, durable: bool = False) -> None:
-    """Append records to a file, which is created if needed, each as one line of JSON.
+    """Append records to a file, one line of JSON for each record.
 
-    If a crash left the last line incomplete, a line break is added to it first. With `durable`,
-    the lines are on the disk when this returns. Raises OSError, such as for a full disk.
+    The file is created if needed. If a crash left its last line incomplete, a line break is added
+    first. If `durable` is true, the lines are on the disk when this returns. Raises OSError, for
+    example if the disk is full.
     """
     with path.open("a+b") as file:
         end = file.seek(0, os.SEEK_END)

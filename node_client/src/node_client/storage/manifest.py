@@ -69,8 +69,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a checkpoint, without checking the files that it lists.
 
-    Raises DamagedError when the manifest is missing or cannot be read, OutdatedError when its
-    `format` is not FORMAT, that of this version of the client.
+    Raises DamagedError if the manifest is missing or cannot be read. Raises OutdatedError if its
+    `format` differs from FORMAT, the format of this version of the client.
     """
     try:
         manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)

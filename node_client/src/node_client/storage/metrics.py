@@ -48,9 +48,11 @@ class MetricsFile:
         self._failing = False
 
     def begin(self, *, step: int) -> None:
-        """Prepare the files for a run that resumes after `step`, 0 for a run from the start.
+        """Prepare the files for a run that continues after `step`.
 
-        Lines of later steps, which the run repeats, and an incomplete last line are removed.
+        A run from the start has `step` 0. Lines of later steps are removed, because the run repeats
+        these steps. An incomplete last line is removed too. If a file cannot be changed, only a
+        warning is logged.
         """
         try:
             for path in (self._full, self._path):
@@ -92,9 +94,10 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps in `season`, oldest first, at most `limit`.
 
-    Steps before the latest step in another season do not count. Older steps are read from the
-    previous, full file (`metrics.1.jsonl`). Of each file, only the last MiB is read. A line that
-    cannot be decoded, or a file that cannot be read, is skipped.
+    Steps are read from the newest backwards, and reading stops at a step of another season. The
+    file before this one (`metrics.1.jsonl`) is read too if this one has too few steps. Of each
+    file, only the last MiB is read. A line that cannot be decoded, or a file that cannot be read,
+    is skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):

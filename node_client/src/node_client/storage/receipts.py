@@ -51,9 +51,10 @@ class ReceiptLog:
         self._count = len(read_lines(path, StoredReceipt))
 
     def append(self, receipt: StoredReceipt) -> None:
-        """Append a receipt, and drop the older half if there are more than MAX_RECEIPTS.
+        """Append a receipt to the file.
 
-        If the file cannot be written, only a warning is logged.
+        If the file then has more than MAX_RECEIPTS receipts, only the latest MAX_RECEIPTS / 2 are
+        kept. If the file cannot be written, only a warning is logged.
         """
         try:
             append_lines(self._path, [receipt])

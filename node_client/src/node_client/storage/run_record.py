@@ -84,10 +84,10 @@ def read_run(state: StateDir) -> RunState | None:
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
     """Return why a node makes no progress; an empty text if nothing is wrong.
 
-    Nothing is wrong with a paused node, or with a running node that does not train (`trains` is
-    False). A run that is None, stopped or killed makes no progress. Any other run makes no
-    progress if its latest step and the start of its phase are both older than `within` at the time
-    `now`, which has a time zone.
+    A run that is None, stopped or killed makes no progress. Nothing is wrong with a paused node, or
+    with a running node that does not train (`trains` is False). In all other cases, the node makes
+    no progress if its run has been in its present state for longer than `within` and made no step
+    in that time. `now` is the current time, with a time zone.
     """
     if run is None:
         return "no run has started here"

@@ -106,8 +106,8 @@ class StateDir:
     def lock(self) -> Iterator[None]:
         """Hold the folder's lock during the body of `with`; create the folder if needed.
 
-        Raises StateLockedError when another process has the lock for longer than LOCK_WITHIN_S,
-        SettingsError when the folder cannot be written.
+        Raises StateLockedError if another process still has the lock after LOCK_WITHIN_S seconds.
+        Raises SettingsError if the folder cannot be written.
         """
         from filelock import FileLock, Timeout  # takes 0.1 s, which `--help` need not wait for
 

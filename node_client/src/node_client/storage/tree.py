@@ -22,8 +22,8 @@ def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
     """Write nested values and tensors as `name.json` and `name.safetensors` into a folder.
 
     A tree may have tensors, None, bool, int, float and str in dicts, lists and tuples. Raises
-    TypeError for any other value, with its path in the tree, and OSError or
-    safetensors.SafetensorError when a file cannot be written.
+    TypeError for any other value; the message has the value's path in the tree. Raises OSError or
+    safetensors.SafetensorError if a file cannot be written.
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)

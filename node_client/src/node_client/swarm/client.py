@@ -165,5 +165,5 @@ class SwarmClient:
         await self._connection.request(report, TrainingReported)
 
     async def request_standing(self) -> NodeStanding:
-        """Return this node's row of the leaderboard."""
+        """Return this node's row of the season's leaderboard."""
         return await self._connection.request(RequestStanding(id=new_id()), NodeStanding)

@@ -60,9 +60,10 @@ class ConnectionListener(Protocol):
         """Handle a new state of the connection."""
 
     def on_welcome(self, welcome: Welcome) -> None:
-        """Handle the welcome, with season and round. Called at the start of each connection.
+        """Handle the welcome, which has the season and the current round.
 
-        May raise CoordinatorRefusedError when the node cannot take part.
+        Called at the start of each connection. May raise CoordinatorRefusedError if the node cannot
+        take part.
         """
 
     def on_announcement(self, message: ServerMessage) -> None:
@@ -97,9 +98,9 @@ class ReconnectLimit:
             self._urgent_from = at + (opens - now).total_seconds() - SOON_S
 
     def max_pause(self, *, lost_at: float, now: float) -> float:
-        """Return the longest wait before the next try, in seconds.
+        """Return how many seconds the node may wait before it next tries to connect.
 
-        `now` is the present, and `lost_at` the time when the connection was lost.
+        `lost_at` is the time when the connection was lost, and `now` the current time.
         """
         is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
         return self._within_s if is_urgent else MAX_PAUSE_S
@@ -142,10 +143,11 @@ class CoordinatorConnection:
         self.supports_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled, except after `suspend`; reconnect after each loss.
+        """Keep the node connected until this call is cancelled.
 
-        Raises CoordinatorRefusedError when the coordinator refuses the node permanently, or when
-        `on_welcome` of the listener raises this error.
+        If the connection is lost, it is opened again. Between `suspend` and `resume`, the node
+        stays disconnected. Raises CoordinatorRefusedError if the coordinator refuses the node
+        permanently, or if `on_welcome` of the listener raises this error.
         """
         attempt = 0
         planned = False
@@ -182,8 +184,8 @@ class CoordinatorConnection:
     def reconnect(self, *, after_s: float) -> None:
         """End the connection in `after_s` seconds and open a new one, to get a new Welcome.
 
-        Does nothing if the connection is already due to end, or if there is none, because the next
-        connection begins with a Welcome anyway.
+        Does nothing if the connection is already due to end. Without a connection, does nothing
+        either: the next connection begins with a Welcome anyway.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
             self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
@@ -202,9 +204,9 @@ class CoordinatorConnection:
     ) -> Reply:
         """Send a message and return the reply to it, which must be of type `reply`.
 
-        Raises RefusedError when the coordinator refuses, or when its reply cannot be decoded or is
-        of another type; UnansweredError when there is no connection, when it is lost before the
-        reply, or when no reply arrives within `timeout_s` seconds.
+        Raises RefusedError if the coordinator refuses, or if its reply cannot be decoded or is of
+        another type. Raises UnansweredError if there is no connection, if the connection is
+        lost before the reply, or if no reply arrives within `timeout_s` seconds.
         """
         if self._socket is None:
             raise UnansweredError("not connected")

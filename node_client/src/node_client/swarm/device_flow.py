@@ -48,10 +48,14 @@ class DeviceFlow:
     ) -> DeviceCode:
         """Request a code for a new node that trains `model`, and return the code.
 
-        If `token` is given, the code is for the anonymous node with this token instead: the account
-        that approves the code becomes this node's owner, and no node is created. An `anonymous`
-        code needs no approval: `await_token` returns at once. Raises CoordinatorRefusedError when
-        the site refuses, NodeError without a valid reply.
+        A person must approve the code, unless `anonymous` is true. An anonymous code needs no
+        approval, so `await_token` returns at once.
+
+        If `token` is given, no node is created. The code is then for the anonymous node that has
+        this token, and the account that approves the code becomes this node's owner.
+
+        Raises CoordinatorRefusedError if the site refuses, and NodeError if it gives no valid
+        reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:

@@ -95,17 +95,20 @@ class SwarmExchange:
 
         `informative` has the ids of rollouts to declare as informative. Rollouts for tasks that are
         not in the current season are discarded. If there is no season, or the node may not publish
-        in it, all rollouts are discarded. The queue holds MAX_QUEUED_ROLLOUTS; the oldest are
-        dropped first.
+        in it, all rollouts are discarded. If more than MAX_QUEUED_ROLLOUTS are queued, the oldest
+        are dropped.
         """
         self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
         """Start to request `count` external rollouts for the next `fetch`.
 
-        If `count` is 0 or there is no season, cancels the request that was started, if any. Does
-        nothing if the result of an earlier request has not been fetched, if there is no connection,
-        or if the relay answered within the last minute that this node is isolated.
+        If `count` is 0 or there is no season, nothing is requested, and a request that was started
+        earlier is cancelled.
+
+        Nothing is requested either if the result of an earlier request has not been fetched yet, or
+        if there is no connection. The same holds for a minute after the relay has refused a request
+        because this node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()
@@ -116,8 +119,9 @@ class SwarmExchange:
         """Return up to `count` external rollouts: prefetched if possible, otherwise requested now.
 
         Blocks for at most `fetch_timeout_s` seconds. Returns an empty list if no rollouts arrive in
-        that time, if the request fails, if there is no season, or if nothing was prefetched and the
-        relay answered within the last minute that this node is isolated.
+        that time, if the request fails, or if there is no season. For a minute after the relay has
+        refused a request because this node is isolated, nothing is requested: if nothing was
+        prefetched, the result is an empty list.
         """
         if self._season is None:
             self._cancel_fetch()

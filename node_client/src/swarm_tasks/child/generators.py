@@ -76,8 +76,8 @@ class Task:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it has none.
 
         If the answer has several readings (`answers.list_answers`), the best score counts. If no
-        reading can be scored, raises the error of the first reading: what the verifier raised, or
-        ValueError if the verifier returned a number outside [0, 1].
+        reading can be scored, this raises the error of the first one. That is the verifier's own
+        error, or ValueError if the verifier returned a number outside [0, 1].
         """
         answers = list_answers(text, rules=rules)
         if not answers:
@@ -118,8 +118,8 @@ def build_entry(
 ) -> dict[str, Any]:
     """Return the library's entry for an index, without checking the allow-list.
 
-    `by_index` says whether the dataset makes an entry for any index; if not, the index is added to
-    the seed.
+    `by_index` says whether the dataset can make the entry of any index directly. If it cannot, the
+    result is the first entry of the dataset with the seed `seed + index`.
 
     Raises AssertionError for a configuration that the generator refuses.
     """

@@ -89,10 +89,11 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Permanently make the system calls in this module's lists fail with EPERM in this thread.
+    """Permanently forbid this thread the system calls that this module lists. They fail with EPERM.
 
-    Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if
-    there is no list for the machine's architecture.
+    The filter also applies to threads and processes that this thread starts later. Needs
+    no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if there is
+    no list for the machine's architecture.
     """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:

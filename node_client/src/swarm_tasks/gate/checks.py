@@ -47,10 +47,13 @@ class Findings:
 def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
     """Measure a dataset, and return its entry for the allow-list.
 
-    `count` entries are checked for reproducibility and right answers; ten times as many for time
-    and wrong answers. `foreign_fingerprint` is the result of `fingerprint` under another
-    PYTHONHASHSEED. A failed measurement is a reason against the dataset; IsolatedError is raised
-    only if the dataset cannot be opened.
+    The measurements use a sample of ten times `count` entries. The time that entries take and the
+    scores of wrong answers are measured with the whole sample. The first `count` entries are
+    checked for reproducibility and right answers. `foreign_fingerprint` is the result of
+    `fingerprint` under another PYTHONHASHSEED.
+
+    If a measurement fails, the dataset is not allowed, and the entry's reasons say so. Raises
+    IsolatedError only if the dataset cannot be opened.
     """
     findings = Findings()
     category = run_isolated(_STAGE_DEADLINE_S, _category, name)
@@ -79,7 +82,7 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
 
 
 def serves_any_index(name: str) -> bool:
-    """Return whether the dataset makes an entry for any index, judged by the largest index."""
+    """Return whether the dataset makes an entry for any index. Only the largest index is tried."""
     return succeeds_isolated(
         _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
     )

@@ -34,9 +34,9 @@ def run_isolated(
 ) -> Result:
     """Return the function's result, computed in a child process.
 
-    Raises HungError after `deadline_s` seconds of processor time, or 20 times as many seconds of
-    wall-clock time. Raises IsolatedError if the process died, and also if the function raised an
-    error; the message then has the error's type and text.
+    Raises HungError, which is an IsolatedError, after `deadline_s` seconds of processor time or 20
+    times as many seconds of wall-clock time. Raises IsolatedError if the process died. Also raises
+    IsolatedError if the function raised an error; the message then has the error's type and text.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 

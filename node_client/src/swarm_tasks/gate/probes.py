@@ -45,9 +45,9 @@ def sample_indices(count: int) -> list[int]:
 def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> ProbedEntries:
     """Return `count` entries, in the order of `sample_indices`.
 
-    With `backwards`, the entries are made in reverse order, but returned in the same order. If an
-    entry then differs, it depends on the entries made before it. `by_index` is false for datasets
-    that cannot make the entry of an arbitrary index directly.
+    With `backwards`, the entries are made in reverse order, but the result has the same order as
+    without it. An entry that differs between the two results depends on the entries made before it.
+    `by_index` is false if the dataset cannot make the entry of an arbitrary index directly.
     """
     dataset = open_dataset(name, {}, seed=SEED)
     sample = ProbedEntries([], [])
@@ -94,10 +94,10 @@ def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
 def best_text(
     name: str, entries: list[Entry], texts: Iterable[str], *, few: int
 ) -> tuple[float, str]:
-    """Return the highest mean score over all entries that one of `texts` gets, and that text.
+    """Return the highest mean score of any of `texts` over all entries, and the text that gets it.
 
-    To save time, all texts are first tried on the first `few` entries, and only the ten best of
-    them on all entries.
+    To save time, all texts are first tried on the first `few` entries. Only the ten best of these
+    texts are then tried on all entries.
     """
     first = _mean_scores(name, entries[:few], list(dict.fromkeys(texts)))
     best = [text for _, text in sorted(first, reverse=True)[:_SECOND_TRIALS]]

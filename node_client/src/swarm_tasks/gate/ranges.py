@@ -92,16 +92,18 @@ class Trial:
     def is_fast_enough(self, config: Config) -> bool:
         """Return whether TIMED_ENTRIES entries are made in time.
 
-        An entry may take SLOWEST_ENTRY_S of processor time, and about _SLOW_ENTRY_S on average.
+        There are two limits, in seconds of processor time. No entry may take more than
+        SLOWEST_ENTRY_S, and the average may not be more than about _SLOW_ENTRY_S.
         """
         deadline_s = TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S
         return succeeds_isolated(deadline_s, _time_entries, self._name, config, self._by_index)
 
     def bound(self, field: str, candidate: Field) -> Field | None:
-        """Return the field, its range narrowed to the lowest and highest tried values that work.
+        """Return the field with its range narrowed to values that work.
 
-        All other fields keep their defaults, except the partner of a `min_x` or `max_x`
-        (`_with_partner`). Return None if no value but the default works.
+        `candidate` is the field with the range to try. The new range goes from the lowest to the
+        highest tried value that works. All other fields keep their defaults, except the partner of
+        a `min_x` or `max_x` (`_with_partner`). Returns None if no value but the default works.
         """
         low = next(
             (value for value in _lows(candidate) if self._works_alone(field, value)),
@@ -119,8 +121,9 @@ class Trial:
         """Return the fields with ranges narrowed until `works` accepts their ends.
 
         `works` is first called with all fields at their low ends (`_all_at`). Each time it returns
-        False, all low ends move half way to the defaults; after _HALVINGS + 1 times they become the
-        defaults. The high ends are treated likewise. Fields whose ends meet are dropped.
+        False, all low ends move half way to the defaults. After _HALVINGS + 1 failures, the low
+        ends become the defaults. The high ends are then treated likewise. A field is dropped when
+        its two ends become equal.
         """
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):

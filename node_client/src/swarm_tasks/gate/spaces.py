@@ -24,10 +24,10 @@ _DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Sample a dataset's questions in several configurations; return the counts of each sample.
+    """Sample a dataset's questions in several configurations, and return the counts of each sample.
 
     The configurations are the default one, the dataset's levels, and those of the package's task
-    mixes. Configurations that the verifier refuses, or fails with, are left out.
+    mixes. A configuration is left out if the verifier refuses it or fails with it.
     """
     levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
     usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
@@ -37,8 +37,8 @@ def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpac
 def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
     """Sample a dataset's questions in each of its configurations in the package's task mixes.
 
-    Returns the counts of each sample. Configurations that the verifier refuses, or fails with, are
-    left out.
+    Returns the counts of each sample. A configuration is left out if the verifier refuses it or
+    fails with it.
     """
     configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
     spaces = [

@@ -55,7 +55,11 @@ class Fit:
 
 
 def inspect_machine(folder: Path) -> Machine:
-    """Return the machine's resources. Checkpoints will be in `folder`, which need not exist yet."""
+    """Return the machine's resources.
+
+    `disk` is the free space on the disk of `folder`, in which checkpoints will be saved. The folder
+    need not exist yet.
+    """
     if torch.cuda.is_available():
         device, title = "cuda", torch.cuda.get_device_name()
     elif torch.backends.mps.is_available():
@@ -76,15 +80,19 @@ def inspect_machine(folder: Path) -> Machine:
 
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
-    """Return whether each known model fits on the disk and into `fraction` of `machine.free`."""
+    """Return for each model of KNOWN_MODELS, in order, whether it can be trained on the machine.
+
+    A model must fit on the disk, and into `fraction` of the free memory (`machine.free`).
+    """
     return [_fit(model, machine, free=int(fraction * machine.free)) for model in KNOWN_MODELS]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
-    """Return the name of the model to propose: the largest that fits, or for a CPU the smallest.
+    """Return the name of the model to propose.
 
-    Models whose licence must be accepted on the hub are not proposed. If no other model fits, the
-    proposal is the demo model `tiny`.
+    On a CPU, it is the smallest model that fits. On any other device, it is the largest. Models
+    whose licence must be accepted on the hub are not proposed. If no model is left, the proposal is
+    the demo model `tiny`.
     """
     fitting = [fit.model for fit in fits if not fit.lacking and not fit.model.gated]
     if not fitting:

@@ -75,7 +75,10 @@ def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
 
 
 def describe_lingering() -> str:
-    """Return a sentence that says when the service runs: launchd ends agents at logout."""
+    """Return a sentence that says when the service runs.
+
+    launchd ends agents at logout, so the service runs only while the user is logged in.
+    """
     return "It runs while you are logged in."
 
 

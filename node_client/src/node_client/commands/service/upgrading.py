@@ -55,9 +55,10 @@ def upgrade_if_requested(
 ) -> str | None:
     """Install a newer client if the node has requested one; return a sentence about the result.
 
-    If the installation fails, the sentence gives the reason. In both cases the request is saved as
-    tried. Returns None if there is no request, or if it was tried before. Raises SettingsError when
-    the request cannot be read, OSError when it cannot be written.
+    If the installation fails, the sentence gives the reason. After an attempt, successful or not,
+    the request is saved as tried. If there is no request, or if it was tried before, nothing is
+    done and the result is None. Raises SettingsError when the request cannot be read, OSError when
+    it cannot be written.
     """
     request = read_upgrade(state)
     if request is None or request.tried_at is not None:
@@ -76,8 +77,9 @@ def install(site: Site, *, oldest: str, run: RunPython) -> str:
     """Install the client of a site and return its version.
 
     Only the client is downloaded from the site; dependencies come from pip's usual index. Raises
-    UpgradeFailedError when the site has no newer client than this one, when the new client is older
-    than version `oldest` (if not empty) or does not start, or when pip fails.
+    UpgradeFailedError when the site has no newer client than this one, when pip fails, or when the
+    new client does not start. Also raises it when the new client is older than version `oldest`. If
+    `oldest` is empty, every newer version is accepted.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:

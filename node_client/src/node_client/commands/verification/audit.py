@@ -50,9 +50,10 @@ def audit_round(
     """Draw a round's questions again, score its answers again, and yield the result of each check.
 
     Results are yielded as soon as they are known. `recorded` is the commitment of round `number`
-    that this machine recorded, if any. `asked` has the season's earlier rounds, in order, with
-    digests of their questions. `progress` is called after each batch of answers with the number of
-    answers in the batch. An UncheckableError from `asked` or `answers` is passed on.
+    that this machine recorded, or None. `asked` has an entry for each earlier round of the season,
+    in the order of the rounds, with digests of the round's questions. After each batch of answers,
+    `progress` is called with the number of answers in the batch. An UncheckableError from `asked`
+    or `answers` is passed on.
     """
     yield check_commitment(published, number=number)
     yield check_recorded(published, recorded)

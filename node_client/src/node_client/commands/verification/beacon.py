@@ -41,10 +41,13 @@ def check_beacon(
 ) -> RoundCheck:
     """Check that a round used its beacon's value, and that its commitment is older than the value.
 
-    `fetched` is the value from a server of the beacon, None if no server gave one. `scheduled` is
-    the round's `scheduled` link in the chain, which has the commitment; `before` has the links
-    before `scheduled`. `recorded` is the commitment that this machine recorded. The check is
-    skipped if the round's rules name no beacon.
+    `scheduled` is the chain's link that says when the round was scheduled, and with which
+    commitment. It is None if the chain has no such link. `before` has the links before it.
+    `recorded` is the commitment that this machine recorded, or None.
+
+    `fetched` is the value from a server of the beacon, or None if no server gave one. If it is
+    None, the outcome is UNKNOWN unless a difference is found. The check is skipped if the round's
+    rules name no beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:

@@ -29,14 +29,18 @@ class Chain:
 
     @property
     def covered_from(self) -> int:
-        """The number of the first round that was not over when the chain began; 1 without links."""
+        """The number of the first round that closed or became void after the chain began.
+
+        It is 1 if the chain has no links.
+        """
         return self.links[0].link.round + 1 if self.links else 1
 
     @property
     def scheduled_from(self) -> int:
         """The number of the first round with a `scheduled` link in the chain; 0 if there is none.
 
-        A round that was scheduled before the chain began has no such link, only later ones.
+        A round that was scheduled before the chain began has no such link. The chain has only its
+        later links, such as `closed`.
         """
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
@@ -78,8 +82,8 @@ class RoundHistory:
     def is_gone(self) -> bool:
         """Whether the site may leave the round out of its list.
 
-        It may if the round was withdrawn, or lost when a backup was restored, and not scheduled
-        again.
+        It may if the round was withdrawn, or if its records were lost when a backup was restored.
+        If the round was then scheduled again, the site must list it.
         """
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
@@ -131,7 +135,8 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
     """Check that the chain is valid, and still has the heads that this machine recorded.
 
     `chain` is None if the site publishes none. A recorded head that is no longer in the chain is a
-    doubt, not a difference, if a restored backup explains it.
+    difference. If the loss is explained by a restored backup, it is only a doubt. The check is
+    skipped if there is neither a chain nor a recorded head.
     """
     if chain is None or not (chain.links or chain.broken or recorded):
         return _without_chain(recorded)
@@ -186,10 +191,11 @@ def _check_keys(chain: Chain, differences: Differences) -> None:
 def check_fixed(
     published: PublishedRound, chain: Chain, history: RoundHistory | None
 ) -> RoundCheck:
-    """Compare a published round's commitment, roots and secret with its records in the chain.
+    """Compare a published round's commitment, roots and secret with the chain's records of it.
 
-    `history` has these records, None if the chain has none. The check is skipped if the round was
-    over before the chain began.
+    `history` has these records. It is None if the chain has none. The check is skipped if the round
+    was over before the chain began. If the round was scheduled before the chain began, its
+    commitment is not compared.
     """
     number = published.rules.round
     if history is None and number < chain.covered_from:

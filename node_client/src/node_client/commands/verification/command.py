@@ -56,9 +56,10 @@ def verify_round(
 ) -> CheckOutcome:
     """Check round `number`, show each result as soon as it is known, and return the outcome.
 
-    `state` is the folder of this machine's node, with its records; `beacon_urls` has servers of
-    the public beacon. Raises UncheckableError if the round cannot be read or checked; if a
-    difference was found before, the outcome is DIFFERS instead.
+    `state` is the folder of this machine's node, with its records. `beacon_urls` has servers of the
+    public beacon. Raises UncheckableError if the round cannot be read, or if one of the checks is
+    not possible. But if an earlier check has found a difference, the error is only shown, and the
+    outcome is DIFFERS.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_record(site.round_record(number)))

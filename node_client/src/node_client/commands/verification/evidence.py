@@ -96,8 +96,9 @@ class Evidence:
     def check_receipts(self, receipts: Sequence[StoredReceipt], site_keys: set[str]) -> RoundCheck:
         """Check that the answers in the site's receipts for this machine's node are published.
 
-        A receipt must be signed with one of `site_keys`; if that set is empty, with any key. The
-        check is skipped without receipts.
+        Each receipt must name the round's commitment and have a valid signature by one of
+        `site_keys`. If `site_keys` is empty, a signature by any key will do. Otherwise, the receipt
+        counts as a difference. The check is skipped if there are no receipts.
         """
         if not receipts:
             return skip("receipts", "this machine's node has none of the round")

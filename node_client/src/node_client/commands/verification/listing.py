@@ -72,7 +72,7 @@ def list_seasons(site: Site) -> list[ListedSeason]:
 
 
 def list_rounds(site: Site) -> list[ListedRound]:
-    """Return all rounds that the site lists.
+    """Return all rounds that the site lists, newest first.
 
     Raises UncheckableError if the list cannot be downloaded or read.
     """
@@ -80,9 +80,10 @@ def list_rounds(site: Site) -> list[ListedRound]:
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
-    """Return the name of the season that the leaderboard shows, and its lines, base nodes last.
+    """Return the name of the season that the leaderboard shows, and the lines of the leaderboard.
 
-    Raises UncheckableError if the leaderboard cannot be downloaded or read.
+    The lines are in the site's order, but those of base nodes come last. Raises UncheckableError if
+    the leaderboard cannot be downloaded or read.
     """
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):

@@ -80,8 +80,8 @@ class Recount:
     ) -> None:
         """Compare an answer's published verdict with our `verdict`, and record a difference.
 
-        If one of two different verdicts is a timeout (the published one only with score 0), the
-        answer is instead counted as impossible to compare.
+        If the verdicts differ and ours is a timeout, the answer is counted as not comparable
+        instead. The same applies if the published verdict is a timeout with score 0.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)
@@ -106,9 +106,9 @@ class Recount:
         )
 
     def skip_answers(self, why: str) -> RoundCheck:
-        """Return the result if not all verdicts could be compared, for the reason `why`.
+        """Return the result of comparing the verdicts if some could not be compared.
 
-        The outcome is DIFFERS if a difference was found before, otherwise UNKNOWN.
+        `why` is the reason. The outcome is DIFFERS if a difference was recorded, otherwise UNKNOWN.
         """
         outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
         return RoundCheck("answers", outcome, why, self._verdicts)

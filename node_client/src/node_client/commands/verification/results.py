@@ -79,8 +79,8 @@ def check_results(published: PublishedRound, results: RoundResults) -> RoundChec
 def find_mistakes(line: ResultLine) -> Iterator[FieldPair]:
     """Yield each wrong field of a line as (name, line's value, our value).
 
-    `score` and `interval` must follow from `cells`. The `reason` of a scored node must not say that
-    the node missed the round, because the leaderboard would then count the round as missed.
+    `score` and `interval` must follow from `cells`. If the node was scored, `reason` must not be
+    one of MISSED. With such a reason, the leaderboard would count the round as missed by the node.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"

@@ -48,10 +48,10 @@ def check_rounds(
 ) -> RoundCheck:
     """Check that the site lists each round of the chain with its season, phase and commitment.
 
-    The site may list a season under another name than the chain, if that name is the same for all
-    rounds of the season. Round numbers must have no gaps. A round need not be listed if it was
-    withdrawn, or if it was lost when the site was restored from a backup. `histories` has the
-    chain's records by round number.
+    Round numbers must have no gaps. A round need not be listed if it was withdrawn, or if it was
+    lost when the site was restored from a backup. The site's list may have another name for a
+    season than the chain. It must then use that name for all rounds of the season. `histories` has
+    the chain's records by round number.
     """
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
@@ -125,10 +125,11 @@ def _compare_round(
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
 ) -> RoundCheck:
-    """Check each round's results: the Merkle root against the chain, and the fields of each line.
+    """Check the results of each round.
 
-    The fields of a line must follow from its bits `answered` and `solved`. Void rounds are skipped;
-    a root is not checked if the chain has no record of the round. `histories` has the chain's
+    The Merkle root over a round's results must be the one in the chain. If the chain has no record
+    of the round, the root is not checked. The fields of each line of the results must follow from
+    the line's bits `answered` and `solved`. Void rounds are skipped. `histories` has the chain's
     records by round number.
     """
     differences, anchored, count = Differences(), 0, 0
@@ -189,8 +190,9 @@ def compute_board(
 ) -> dict[str, StandingRow]:
     """Return the leaderboard lines of a season by node name, computed from its rounds.
 
-    `minimum` has the requirements for a rank. Rounds without results are assumed to have had
-    `questions` questions. Nodes in `quarantined` get a line without a rank.
+    `minimum` says how much a node must have taken part to be ranked. A void round has no results;
+    it is assumed to have had `questions` questions. Nodes in `quarantined` get a line without a
+    rank.
     """
     places = _place(played, questions=questions)
     counted = [

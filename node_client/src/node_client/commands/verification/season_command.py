@@ -44,11 +44,12 @@ PAUSE_S = 5.0
 def verify_season(
     site: Site, name: str | None, *, state: StateDir, console: Console
 ) -> CheckOutcome:
-    """Check the season `name`, or the newest one for None, and return the outcome of all checks.
+    """Check a season, and return the outcome of all checks together.
 
-    Each result is shown as soon as it is known. `state` is the folder of this machine's node, with
-    its records. Raises NodeError if there is no such season, if it cannot be read, or if the site's
-    chain grows meanwhile.
+    `name` is the season's name, or None for the newest season that has started. Each result is
+    shown as soon as it is known. `state` is the folder of this machine's node, with its records.
+    Raises NodeError if there is no such season, if it cannot be read, or if the site's chain grows
+    while the season is read.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"

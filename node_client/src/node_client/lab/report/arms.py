@@ -28,9 +28,11 @@ _DEFAULTS = ExperimentArm(name="any")
 
 
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
-    """Return the report of an arm; its means and curves are over the seeds `paired` only.
+    """Return the report of an arm.
 
-    `take_off_at` is the own reward above which a run counts as taken off.
+    Its means, medians and curves are over the runs with the seeds `paired`. Its `seeds` has the
+    outcomes of all runs of the arm. `take_off_at` is the own reward above which a run counts as
+    taken off.
     """
     outcomes = [describe_run(run, take_off_at=take_off_at) for run in data.runs.values()]
     counted = [outcome for outcome in outcomes if outcome.seed in paired]

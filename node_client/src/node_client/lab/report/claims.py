@@ -80,12 +80,12 @@ def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) ->
 
 
 def format_seeds(count: int) -> str:
-    """Return the number of paired seeds as text."""
+    """Return a number of paired seeds as text, such as "3 paired seeds"."""
     return f"{count} paired seed{'' if count == 1 else 's'}"
 
 
 def gains_in_own_reward(comparisons: Sequence[ArmComparison]) -> dict[str, ArmComparison]:
-    """Return a dict from an arm's name to the comparison of all its nodes in own reward."""
+    """Return the comparison of each whole arm in cumulative own reward, by the arm's name."""
     return {each.arm: each for each in comparisons if each.outcome == "own" and each.group is None}
 
 

@@ -46,11 +46,11 @@ def compare(
     seeds: Sequence[int],
     group: GroupOfNodes | None = None,
 ) -> ArmComparison | None:
-    """Compare an arm with `against` in one outcome, paired by the given seeds.
+    """Compare an arm with `against` in one outcome. The runs of the two arms are paired by seed.
 
-    Both arms must have been run with each seed. `group` limits the comparison to its nodes; the
-    outcome must then be in BY_NODE. In the result, `p_adjusted` equals `p` until `adjust` replaces
-    it. Returns None if one of these runs lacks the outcome.
+    Both arms must have been run with each of `seeds`. If `group` is given, only its nodes are
+    compared, and the outcome must be in BY_NODE. In the result, `p_adjusted` equals `p`; only
+    `adjust` changes it. Returns None if a run of either arm with one of `seeds` lacks the outcome.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
@@ -80,12 +80,12 @@ def compare(
 
 
 def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
-    """Return the comparisons with p-values adjusted by Holm's method, separately for each outcome.
+    """Return the comparisons, in the same order, with p-values adjusted by Holm's method.
 
-    Comparisons of groups of nodes are adjusted separately from comparisons of whole arms. `arms` is
-    the number of arms to compare with the baseline. It includes arms without runs yet, so that
-    p-values do not grow when the runs of these arms are finished. By default, only the given
-    comparisons count.
+    Each outcome is adjusted separately, and so are comparisons of groups of nodes and comparisons
+    of whole arms. `arms` is the number of arms that are to be compared with the baseline. It
+    includes arms without runs yet. Otherwise p-values would grow when the runs of these arms are
+    finished. If `arms` is 0, only the given comparisons count.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):
@@ -151,10 +151,10 @@ def _gain_after(rounds: int, arm: ArmData, baseline: ArmData, paired: Sequence[i
 def reach_baseline(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Reached | None:
     """Return how many of an arm's runs reach the baseline's final held-out score, and when.
 
-    Scores are those of `held_out_level`. Each run is compared with the baseline's run with the same
-    seed. It reaches that run's final score in the first round from which its own score is equal or
-    higher until the end. Returns None with fewer than HELD_OUT_WINDOW evaluations, or if the
-    baseline's final score is 0 with any seed, because every score is at least 0 from the start.
+    Scores are those of `held_out_level`. The target of each run is the final score of the
+    baseline's run with the same seed. A run reaches its target in the first round from which its
+    score stays at or above the target. Returns None with fewer than HELD_OUT_WINDOW evaluations.
+    Also returns None if a target is 0, because every score is at least 0 from the start.
     """
     if len(baseline.runs[paired[0]].held_out_rounds) < HELD_OUT_WINDOW:
         return None

@@ -107,8 +107,8 @@ def _plot_lines(
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     """Return the figure of an arm's difference from the baseline in own reward.
 
-    The difference is significant in the rounds in which it is outside the band of chance, which the
-    figure shows too (`OnsetReport`).
+    The figure also shows the band of chance. In the rounds in which the difference is outside the
+    band, it is significant (`OnsetReport`).
     """
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)

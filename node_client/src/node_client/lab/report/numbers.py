@@ -18,7 +18,10 @@ def format_gain(gain: float | None) -> str:
 
 
 def format_gain_interval(low: float | None, high: float | None) -> str:
-    """Return a ratio's interval as changes: +10 % to +94 % for 1.1 to 1.94; a dash for None."""
+    """Return a ratio's interval as changes, such as +10 % to +94 % for 1.1 to 1.94.
+
+    If an end is None, return a dash.
+    """
     return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
 
 
@@ -49,7 +52,7 @@ def format_number(value: float | None) -> str:
 
 
 def format_signed(value: float | None) -> str:
-    """Return a difference with its sign."""
+    """Return a difference with its sign, or a dash for None."""
     return NONE if value is None else _sign(value) + format_number(abs(value))
 
 
@@ -101,6 +104,9 @@ def rounded_median(values: Sequence[float | None]) -> float | None:
 
 
 def spaced_places(count: int, *, most: int) -> list[int]:
-    """Return up to `most` evenly spaced indices below `count`, including the first and the last."""
+    """Return `most` evenly spaced indices below `count`, or all of them if there are fewer.
+
+    The first and the last index are included, so `most` must be at least 2.
+    """
     places = np.linspace(0, count - 1, min(count, most))
     return [int(place) for place in np.unique(places.round())]

@@ -52,9 +52,10 @@ def make_page(report: Report, *, plotly: str) -> str:
 
 
 def read_plotly(path: Path | None) -> str:
-    """Return the source of plotly.js from the file, or from the package `plotly` if `path` is None.
+    """Return the source of plotly.js.
 
-    Raises NodeError if the file cannot be read or the package is not installed.
+    It is read from the file `path`, or from the package `plotly` if `path` is None. Raises
+    NodeError if the file cannot be read or the package is not installed.
     """
     if path is not None:
         try:

@@ -86,8 +86,8 @@ class ExternalChecker:
     def remember(self, names: Sequence[str]) -> None:
         """Make `check` drop the rollouts with these names (`node/id`) as duplicates.
 
-        These rollouts were checked before, for example by the run that wrote a checkpoint. A name
-        may be an id alone, as in older checkpoints: then rollouts of all nodes with this id are
+        These rollouts were checked before, for example by the run that wrote a checkpoint. In older
+        checkpoints, a name is an id alone. For such a name, rollouts of all nodes with this id are
         dropped.
         """
         for name in names:
@@ -96,15 +96,16 @@ class ExternalChecker:
                 self.seen.popitem(last=False)
 
     def check(self, offered: Sequence[ExternalRollout], *, wanted: int) -> CheckedExternals:
-        """Return the first `wanted` usable groups, and why rollouts before them were dropped.
+        """Return the first `wanted` usable groups, and the number of dropped rollouts by reason.
 
-        Later rollouts are not checked. A rollout that was checked is a duplicate if it is offered
-        again. The exception is a rollout whose task spec or number of completions does not fit this
-        season: it may belong to the next season, whose rules have not arrived yet.
+        There are fewer groups if too few rollouts are usable. Rollouts after the last group are not
+        checked. If a rollout that was checked is offered again, it is dropped as a duplicate. This
+        does not apply if its task spec or number of completions does not fit this season. Such a
+        rollout may belong to the next season, whose rules have not arrived yet.
 
         The pool offers rollouts in random order, so taking the first usable ones is a random draw.
         If this node prefers rollouts that their senders declared to have both right and wrong
-        completions, these come first.
+        completions, these are offered first.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
@@ -262,11 +263,11 @@ def read_sender_logprobs(
 ) -> SenderLogprobs | None:
     """Return the log-probs that came with a completion, or None if it has no readable ones.
 
-    The log-probs of single tokens are kept only if both nodes have the same tokenizer and the
-    number of log-probs is `token_count`, the number of tokens that this node has for the text.
-    Otherwise only the sum of the log-probs is kept. The two numbers can differ with the same
-    tokenizer, because the sender's model can sample tokens that the tokenizer would not choose for
-    the text.
+    `token_count` is the number of tokens that this node has for the completion's text. The
+    log-probs of single tokens are kept only if both nodes have the same tokenizer and the sender
+    gave `token_count` log-probs. Otherwise only their sum is kept. Even with the same tokenizer,
+    the sender can have another number of tokens: its model can sample tokens that the tokenizer
+    would not choose for the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None
     if not tokens:

@@ -53,8 +53,8 @@ class RolloutMix:
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
         """Learn from a step's own rollouts and from the external rollouts in its training set.
 
-        `comparable` are the own rollouts of the season's difficulty, which all external rollouts
-        have. With a ladder, `own` also contains rollouts of other difficulties.
+        All external rollouts are of the season's difficulty. `comparable` has the own rollouts of
+        this difficulty. With a ladder, `own` also has rollouts of other difficulties.
         """
 
     def notice(self) -> str | None:
@@ -138,11 +138,11 @@ class AutoMix(RolloutMix):
         super().__init__(self._bound(external))
 
     def update(self, *, own: Groups, comparable: Groups, external: Groups) -> None:
-        """Update the values of both kinds of place with the groups of one step.
+        """Update the values of own and of external places with the groups of one step.
 
-        Every PERIOD steps, one place changes to the kind with the higher value if the values differ
-        by more than MARGIN and the limits (see the class) allow it. `comparable` are the own groups
-        of the season's difficulty.
+        `comparable` has the own groups of the season's difficulty. Every PERIOD steps, the two
+        values are compared. If they differ by more than MARGIN, one place changes to the kind with
+        the higher value, unless the limits that the class describes forbid it.
         """
         places = self._places
         places.follow(comparable)

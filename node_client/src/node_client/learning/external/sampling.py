@@ -221,10 +221,11 @@ STRATEGIES: dict[str, type[SamplingStrategy]] = {
 
 
 def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
-    """Return the strategy for `name`: one name, or several joined by `+`.
+    """Return the strategy that `name` stands for.
 
-    `setting` is the setting whose value is `name`; the error message names it. Raises SettingsError
-    as `make_plugin` does.
+    `name` is one name, or several joined by `+`. With several, the weight of a rollout is the
+    product of the weights that the strategies give it. `setting` is the setting whose value is
+    `name`; error messages contain this setting. Raises SettingsError as `make_plugin` does.
     """
     return Combined(
         {

@@ -71,7 +71,10 @@ class Questions:
             self._history.exclude(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
-        """Return whether a rollout's task belongs to the season, so other nodes can train on it."""
+        """Return whether a rollout may be shared: its task must belong to the season.
+
+        Other nodes would drop the rollout of any other task.
+        """
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
     def update(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
@@ -148,9 +151,10 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return the curricula that the settings select, by name; the node uses the last one.
+    """Return a dict of the curricula that the settings select: each name with its curriculum.
 
-    There are two only for `staged+ladder`: `staged`, then `ladder`. The ladder lets `staged` choose
+    `curriculum = staged+ladder` selects two, `staged` and then `ladder`. Every other value selects
+    one. The node itself uses only the last one. In `staged+ladder`, the ladder lets `staged` choose
     the dataset of each question, and passes the outcome of each step on to `staged`.
     """
     if config.curriculum == "season":

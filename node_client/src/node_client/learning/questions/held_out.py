@@ -71,10 +71,11 @@ class HeldOutSet:
         self._tasks: list[DrawnTask] = []
 
     def draw(self) -> list[DrawnTask]:
-        """Return the questions of all datasets, drawn in the first call.
+        """Return the questions of all datasets; the first call draws them.
 
         Each dataset has a number of questions in proportion to its weight, but at least one.
-        Questions are not repeated if that is possible. Raises RefusedError when the verifier fails.
+        Questions repeat only if a dataset has too few different ones. Raises RefusedError when the
+        verifier fails.
         """
         if not self._tasks:
             season = self.season
@@ -107,7 +108,7 @@ class Evaluation:
         self._shares: dict[str, list[float]] = {}
 
     def ask(self) -> HeldOutScore | None:
-        """Ask the next batch of questions; return the score after the last one, None before.
+        """Ask the next batch of questions; return the score if this was the last batch, else None.
 
         Raises RefusedError when the verifier fails, and MemoryExhaustedError as `Policy.generate`
         does.
@@ -137,7 +138,10 @@ class Evaluation:
 
 
 def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
-    """Return the score from each question's share of right answers, listed by dataset in `shares`.
+    """Return the score of an evaluation, with its 95 % interval.
+
+    `shares` has a list for each dataset, with one number for each question: the share of its
+    `samples` answers that are right. The score is the mean of the lists' means.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965). If every
     dataset has equally many questions, this n is the total number of questions. The judge uses

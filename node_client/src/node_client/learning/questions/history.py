@@ -39,11 +39,12 @@ class QuestionHistory:
         self._pending: list[TaskSpec] = []
 
     def next_specs(self, count: int) -> list[TaskSpec | None]:
-        """Return the specs of the next `count` questions, with None in place of a new question.
+        """Return the specs of the next `count` questions; None stands for a new question.
 
-        If the epoch has fewer left, new questions fill the batch, because the next epoch cannot
-        begin before all results of this epoch are known. If the previous batch failed, that is, was
-        not recorded, its old questions come first, except those that `exclude` dropped.
+        If fewer than `count` questions of the epoch are left, new questions fill the batch. The
+        next epoch does not begin within a batch, because it depends on all results of this epoch.
+        A batch has failed if its results were not recorded. Then its old questions come first in
+        the next batch, except those that `exclude` dropped.
         """
         self._places, self._pending = [*self._pending, *self._places], []
         if not self._places:

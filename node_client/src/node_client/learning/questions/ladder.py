@@ -119,7 +119,11 @@ class Ladder(Curriculum):
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return the figures of `mix`, and by dataset the node's rung minus the season's rung."""
+        """Return the figures of `mix`, and one figure for each dataset, under the dataset's name.
+
+        This figure is the number of rungs by which the node is above the season's rung; it is
+        negative below that rung.
+        """
         above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
         return {**self._mix.figures(), **above}
 

@@ -120,10 +120,12 @@ class Stages(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`, of this or another season.
 
-        If `switch` is `season`, a change to another season ends the first stage. A node that trains
-        alone is in the season PRACTICE, which does not count as another season. A season after
-        PRACTICE continues from the state of the season before PRACTICE, or starts from the
-        beginning if there was none.
+        `same_season` is ignored, because `state` names its season. If `switch` is `season`, a
+        change to another season ends the first stage.
+
+        A node that trains alone is in the season PRACTICE, which does not count as another season.
+        When such a node joins a season of the swarm, it continues from its state before PRACTICE.
+        If it has no such state, it starts from the beginning.
         """
         was_practice = state["season"] == PRACTICE
         if self._season == PRACTICE:

@@ -194,9 +194,9 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) for each token's probability p at this node (LUFFY, arXiv 2504.14945).
 
-    The result (B, T) replaces the ratio in rows that are `shaped` (`Correction`). It treats the
-    probability of their text at the sender as 1. The gradient of the result vanishes for p near 0,
-    so text that the policy would never write hardly changes the policy.
+    In rows that are `shaped` (`Correction`), the result (B, T) replaces the importance ratio. Each
+    token's probability at the sender is taken as 1. The gradient of the result vanishes for p near
+    0, so text that the policy would never write hardly changes the policy.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)

@@ -30,10 +30,12 @@ class TrainingRow:
 
 
 def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[TrainingRow]:
-    """Return a row for every completion whose tokens count in the loss, weighted by `loss_type`.
+    """Return a row for every completion whose tokens count in the loss.
 
-    With `mask_truncated_completions`, truncated completions get no row. As in trl, they still count
-    for the advantages of their group and for the `rows` of `divisor`, but not for its `tokens`.
+    The weight of a row is 1 / `divisor`, which depends on the setting `loss_type`. With
+    `mask_truncated_completions`, truncated completions get no row, and the argument `tokens` of
+    `divisor` leaves their tokens out. As in trl, they still count for the advantages of their
+    group, and in the argument `rows` of `divisor`.
     """
     advantages = group_advantages(
         [group.rewards for group in groups], scale_rewards=config.scale_rewards
@@ -113,16 +115,20 @@ def denominators(
     """Return the denominators of the importance ratio, as log-probs (B, T), and the correction.
 
     The correction of the loss is None if no row is external. The denominators are `before` (B, T),
-    this node's log-probs before the update, without gradient. If `importance` is `sender`, there
-    are two exceptions:
+    this node's log-probs before the update, without gradient.
 
-    - If a row has its sender's log-prob of each token, these are its denominators, and its ratio is
-      at most `importance_cap`.
-    - If a row has only the sum of its sender's log-probs, its loss is multiplied by
-      `sequence_weight`, which is bounded too.
+    If `importance` is `sender`, rows that came with log-probs of their sender are treated in
+    another way:
 
-    The bounds are needed because nobody can check what a sender states. For all other external
-    rows, `shaped_probability` replaces the ratio if `external_shaping` is `luffy`.
+    - If a row has a log-prob for each token, these are its denominators, and its ratio is at most
+      `importance_cap`.
+    - If a row has only the sum of the log-probs, its denominators are `before`, and its loss is
+      multiplied by `sequence_weight`, which is bounded too.
+
+    The bounds are needed because nobody can check what a sender states.
+
+    If `external_shaping` is `luffy`, `shaped_probability` replaces the ratio of each external row
+    for which no log-probs of its sender are used.
     """
     if not any(row.external for row in rows):
         return before, None

@@ -95,9 +95,9 @@ class Updater:
     def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
-        Rows with advantage 0 count in the loss's mean, but without a KL term they have no gradient,
-        so the model does not process them. If this applies to all rows, the policy does not change,
-        and all figures of the report are 0.
+        Without a KL term, rows with advantage 0 have no gradient. The loss is a mean in which they
+        count, but the model does not process them. If there are no other rows, the policy does not
+        change, and all figures of the report are 0.
 
         When memory runs out before the first step is complete, micro-batches are halved and the
         update starts over; when it runs out later, the remaining steps are skipped. Raises
@@ -242,9 +242,9 @@ class Updater:
 
         Return a notice for the owner if the optimizer starts without its saved state, else None.
 
-        A saved memory budget is restored unless it is 0 or larger than the present one, so that the
-        run continues with the same batch sizes, which affect rounding. Budgets that were saved with
-        another `micro_batch_tokens` are ignored; older checkpoints have none.
+        The memory budgets are restored too: the run then continues with the same batch sizes, which
+        affect rounding. A saved budget is ignored if it is 0, if it is larger than the present one,
+        or if it was saved with another `micro_batch_tokens`. Older checkpoints have no budgets.
         """
         notice = resume_optimizer(self.optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):

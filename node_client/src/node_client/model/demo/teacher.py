@@ -72,8 +72,8 @@ class WritingHabits:
 def work_through(question: str, habits: WritingHabits, *, rng: random.Random) -> tuple[str, int]:
     """Return the worked solution of a sum, and the answer that it leads to, right or wrong.
 
-    The solution ends in `, `, or is empty if only the answer is given. Raises ValueError for a
-    question without a sum.
+    The solution ends in `, `. With the probability 1 - `habits.worked`, it is empty and the answer
+    is right. Raises ValueError for a question without a sum.
     """
     terms = read_terms(question)
     if rng.random() >= habits.worked:

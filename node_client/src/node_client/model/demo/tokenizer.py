@@ -25,9 +25,9 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer() -> Qwen2Tokenizer:
-    """Return a tokenizer with a token for each byte of UTF-8, answer tag and common phrase.
+    """Return a tokenizer with a token for each byte of UTF-8, each answer tag and common phrase.
 
-    It is a Qwen2 tokenizer without merges: when transformers loads a saved tokenizer, it chooses
+    It has no merges. Its class is Qwen2's: when transformers loads a saved tokenizer, it chooses
     the class by the model's architecture, which is Qwen2. Tags and phrases are ordinary tokens, so
     that decoding does not skip them.
     """

@@ -30,7 +30,7 @@ class MemoryBudget:
         self.times_lowered = 0
 
     def fit(self, tokens: int) -> int:
-        """Return how many tokens to run at once, at least 1, where `tokens` are desired."""
+        """Return how many of the desired `tokens` to run at once; the result is at least 1."""
         return max(1, int(tokens * self.share))
 
     def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
@@ -45,7 +45,10 @@ class MemoryBudget:
         self.lower(share if share >= _MIN_SHARE else 0.0)
 
     def lower(self, share: float) -> None:
-        """Lower the share to `share`, if that is smaller, because memory ran out."""
+        """Lower the share to `share` after memory ran out in this or another process of the node.
+
+        If the present share is not larger than `share`, nothing changes.
+        """
         if share < self.share:
             self.share = share
             self.ran_out = True

@@ -45,11 +45,15 @@ def initial_share(
 ) -> float:
     """Return the share of `tokens` that training first tries to process at once, in (0, 1].
 
-    Logs a warning if less memory is free than `resident_bytes` returns; otherwise, if the share is
-    below 1, logs the number of tokens that are processed at once. `state_bytes` is the size of the
-    optimizer's state for each trained parameter. If `checkpointed`, layers keep only their input
-    for the backward pass; if `half_precision`, matrix products are computed in 16 bits; if
-    `copied`, sampling keeps a 16-bit copy of the weights.
+    `state_bytes` is the size of the optimizer's state for each trained parameter. The other three
+    arguments say how the model is used:
+
+    - `checkpointed`: layers keep only their input for the backward pass.
+    - `half_precision`: matrix products are computed in 16 bits.
+    - `copied`: sampling keeps a 16-bit copy of the weights.
+
+    If less memory is free than `resident_bytes` returns, logs a warning. If more is free but the
+    share is below 1, logs the number of tokens that are processed at once.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=copied)
@@ -121,8 +125,9 @@ def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> in
 def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
     """Return the bytes that must be free, before the model is loaded, to train on `tokens` at once.
 
-    If this number of bytes is free, `fitting_share` returns 1 after the float32 weights have been
-    loaded, provided that training uses neither checkpointing nor a 16-bit copy of the weights.
+    They include the float32 weights. After the weights have been loaded, the remaining bytes are
+    enough for `fitting_share` to return 1. The result is for training without checkpointing and
+    without a 16-bit copy of the weights.
     """
     resident = resident_bytes(shape, state_bytes=state_bytes, copied=False)
     activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
