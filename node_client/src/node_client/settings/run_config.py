@@ -36,8 +36,8 @@ class RunConfig:
     """Show the device's name and memory on the node's page."""
 
     state_dir: Path | None = None
-    """Folder for token, checkpoints and progress; none is the user's default folder for each
-    coordinator."""
+    """Folder for token, checkpoints and progress. Without one, each coordinator has its own default
+    folder."""
 
     config: Path | None = None
     """A file with settings, instead of swarm-node.toml here or in the state folder."""
@@ -50,7 +50,8 @@ class RunConfig:
     programs can use the machine. 0 never idles."""
 
     save_steps: Count = 50
-    """Steps between checkpoints, but at least 30 s and at most 5 minutes."""
+    """Number of steps between checkpoints. The time between them is at least 30 s and at most 5
+    minutes."""
 
     device: Device = "auto"
     """auto (the fastest available), cpu, cuda, cuda:1, mps …"""
@@ -70,8 +71,8 @@ class RunConfig:
     """Let `swarm-node service` install a newer client from the coordinator when it requires one."""
 
     wait_when_refused: bool = False
-    """After a refusal wait until stopped instead of exiting, for supervisors that restart after
-    every exit."""
+    """If the coordinator refuses the node, wait until stopped instead of exiting; for supervisors
+    that restart after every exit."""
 
     plain: bool = False
     """Print lines instead of the panel."""
@@ -89,8 +90,8 @@ class RunConfig:
     """The name of the run at wandb or trackio; none lets the tracker choose one."""
 
     push_to_hub: Repository | None = None
-    """Upload the model to the Hugging Face Hub as owner/name whenever its held-out score, or
-    without one the judge score, has improved; none does not upload."""
+    """Repository owner/name on the Hugging Face Hub to which the model is uploaded whenever its
+    held-out score (without one, its judge score) has improved; none does not upload."""
 
     hub_private_repo: bool = False
     """Create that repository as private."""
