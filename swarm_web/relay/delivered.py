@@ -67,8 +67,8 @@ class DeliveredList:
     def forget(self, held: Container[str]) -> None:
         """Forget rollouts that the pool no longer holds. `held` has the keys that the pool holds.
 
-        The last REMEMBERED reported rollouts and the last REMEMBERED unreported ones are always
-        kept.
+        The newest rollouts are always kept: REMEMBERED of those that the node has reported, and
+        REMEMBERED of the others.
 
         A call searches the list only if it has at least 4 * REMEMBERED rollouts and at least twice
         as many as the last search left. Otherwise the call does nothing. So the amortised cost per

@@ -164,9 +164,9 @@ class Hub:
         return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """End a membership, and have the node's list of given rollouts written to Redis soon.
+        """End a membership. Does nothing if it has ended already.
 
-        Does nothing if the membership has ended already.
+        The list of the rollouts that the node was given is written to Redis soon afterwards.
         """
         if self._members.leave(pool.season_id, member):
             self._relay.wake()

@@ -123,7 +123,7 @@ def compute_body_likeness(body: bytes) -> Likeness:
 
 
 def compute_likeness(completions: Sequence[str]) -> Likeness:
-    """Return the likeness of a rollout with these completions, at least one."""
+    """Return the likeness of a rollout that has these completions (one or more)."""
     texts = [text.encode("utf-8", "surrogatepass") for text in completions]
     is_long = sum(map(len, texts)) >= LONG_BYTES * len(texts)
     if not is_long and (len(texts) < _MIN_SHORT or len(set(texts)) < len(texts)):
