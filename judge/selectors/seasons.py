@@ -37,9 +37,12 @@ def started_seasons() -> QuerySet[Season]:
 def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose standings may have to change.
 
-    These are the running season, seasons with a round that closed within the last 8 days (the round
-    may have to leave the window `7d`), and seasons with a closed round that the ledgers do not
-    include, for example after an update of the site.
+    There are three kinds:
+
+    - the running season
+    - seasons with a round that closed within the last 8 days: it may have to leave the window `7d`
+    - seasons with a closed round that the ledgers do not include yet, for example after an update
+      of the site
     """
     recent = Q(closed_at__gt=now - timedelta(days=8))
     counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)

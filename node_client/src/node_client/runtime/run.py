@@ -167,9 +167,9 @@ def choose_output(settings: Settings, *, console: Console) -> Output:
 
 
 def set_up_log(console: Console, *, output: Output) -> None:
-    """Log to standard output; with JSON output, to standard error.
+    """Direct the client's log to standard output, or with JSON output to standard error.
 
-    With a panel, log to the console, and only warnings and errors.
+    With a panel, only warnings and errors are logged, and they appear on `console`.
     """
     handler: logging.Handler
     if output == "panel":

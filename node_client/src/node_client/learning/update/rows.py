@@ -33,9 +33,9 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[T
     """Return a row for every completion whose tokens count in the loss.
 
     The weight of a row is 1 / `divisor`, which depends on the setting `loss_type`. With
-    `mask_truncated_completions`, truncated completions get no row, and the argument `tokens` of
-    `divisor` leaves their tokens out. As in trl, they still count for the advantages of their
-    group, and in the argument `rows` of `divisor`.
+    `mask_truncated_completions`, truncated completions get no row, and their tokens do not count in
+    the divisor. As in trl, these completions still count in the advantages of their group, and as
+    rows in the divisor.
     """
     advantages = group_advantages(
         [group.rewards for group in groups], scale_rewards=config.scale_rewards
