@@ -161,7 +161,7 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the new time of the last tick, to be stored after a tick at `now`.
 
     If `last_tick` is later than `now` by less than TOLERANCE, the result is `last_tick`, because
-    the clocks of two workers may differ by so much. Otherwise the result is `now`. If `last_tick`
+    the clocks of two workers may differ by that much. Otherwise the result is `now`. If `last_tick`
     is later by TOLERANCE or more, a clock was set back.
     """
     if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
@@ -172,8 +172,9 @@ def latest_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
 def tick_time(last_tick: datetime | None, *, now: datetime) -> datetime:
     """Return the time that a tick begun at `now` must use: the later of `now` and `last_tick`.
 
-    `last_tick` is later if another worker ticked while this tick was suspended. If this tick then
-    opened a round with the time `now`, the nodes would lose part of the answering time.
+    If `last_tick` is None (unknown), this is `now`. `last_tick` is later if another worker ticked
+    while this tick was suspended. If this tick then opened a round with the time `now`, the nodes
+    would lose part of the answering time.
     """
     return now if last_tick is None else max(last_tick, now)
 

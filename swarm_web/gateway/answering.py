@@ -123,8 +123,8 @@ def record_node_refusal(session: Session, refusal: RefusedError) -> None:
     """Record a refusal for the node's page, and count it as evidence of the node's conduct.
 
     The refusal is counted only if the node is enrolled in a season and `Hub.count_refusal` accepts
-    the refusal's code. It is not counted if the node kept its own limit, and only the common limit
-    of its owner's nodes was exceeded.
+    the refusal's code. It is not counted if the node stayed within its own limit, and only the
+    common limit of its owner's nodes was exceeded.
     """
     if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.count_refusal(session.season_id, session.node.pk, refusal.code)

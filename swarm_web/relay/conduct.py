@@ -164,7 +164,7 @@ class Checked:
     def informative(self) -> bool:
         """Whether some completions are right and some wrong. False for a worthless rollout.
 
-        Right and wrong completions have different rewards, also if rewards give partial credit.
+        Right and wrong completions have different rewards, even if rewards give partial credit.
         """
         return not self.worthless and 0 < self.solved < self.total
 
@@ -271,10 +271,10 @@ def evaluate_checks(checks: Checks, *, judge_cells: Cells) -> Finding | None:
 
 
 def lower(hold: Hold, *, now: datetime) -> Hold:
-    """Return the hold after one more finding. Its level is lowered by one, if it can be lower.
+    """Return the hold after one more finding: one level lower, unless it is at the lowest.
 
-    After the season's first finding, the level lasts 2 hours. The time doubles with each further
-    finding, up to 64 hours.
+    After the season's first finding, the new level lasts 2 hours. The time doubles with each
+    further finding, up to 64 hours.
     """
     doublings = min(hold.findings, _MAX_DOUBLINGS)
     level = _LOWER.get(hold.level, hold.level)

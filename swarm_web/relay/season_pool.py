@@ -238,7 +238,7 @@ class SeasonPool:
         `doubted` are the nodes whose declarations have lapsed, and `weights` the hand-out weights.
 
         When a node's declarations count again, all its rollouts are dropped from the pool.
-        Otherwise they could be checked, and old false declarations would make its declarations
+        Otherwise they could be checked, and old false declarations could make its declarations
         lapse again.
         """
         for node_id in self.doubted - doubted:

@@ -247,7 +247,7 @@ class PoolWindow:
     def expire(self, *, now: float) -> None:
         """Evict entries that were published more than `max_age_s` before or after `now`.
 
-        An entry's publication time can be after `now` only if the clock was set back since. Entries
+        An entry's publication time can be after `now` only if the clock has been set back. Entries
         are examined in the order in which they were added, up to the first one that stays.
         """
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s

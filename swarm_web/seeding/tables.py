@@ -24,9 +24,9 @@ def without_constraints(tables: Sequence[type[models.Model]]) -> Iterator[None]:
     Primary keys are kept. Creating an index once is several times as fast as updating it for
     millions of rows.
 
-    Use it in a transaction. Other connections then never see tables without constraints, and if the
-    block fails, the rollback restores the constraints. Raises IntegrityError at the end if the new
-    rows violate a constraint.
+    Use it in a transaction. Other connections then never see the tables in this state, and if the
+    block fails, the rollback restores the constraints and indexes. Raises IntegrityError at the end
+    if the new rows violate a constraint.
     """
     names = [table._meta.db_table for table in tables]
     remade = [statement for name in names for statement in _drop_constraints(name)]

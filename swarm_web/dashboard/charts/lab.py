@@ -106,8 +106,8 @@ def _line(name: str, curve: LabCurve, style: Style) -> Figure:
 def draw_onset(report: PublishedReport, onset: LabOnset) -> Figure:
     """Draw an arm's difference from the baseline over rounds, with the range expected by chance.
 
-    The range is a band around 0. If there is a round from which the difference stays outside of
-    the band to the end, a vertical line marks this round.
+    The range is a band around 0. If there is a round from which the difference stays outside the
+    band to the end, a vertical line marks this round.
     """
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": report.baseline}
     style = style_arms(report.arms)[onset.arm]

@@ -123,7 +123,7 @@ def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -
 
     If the site has none, redirect to another index. A setting has its URL: PACKAGE_TORCH_CPU_URL
     for the project `torch` if `build` is `cpu`, otherwise PACKAGE_FALLBACK_URL. Answer 404 instead
-    of redirecting if this setting is empty, or if the name is invalid. Also answer 404 for
+    of redirecting if this setting is empty, if the name is invalid, or if the project is
     `swarm-node`, which only this site may offer.
     """
     name = normalise(project)

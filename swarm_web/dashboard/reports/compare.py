@@ -168,7 +168,7 @@ class CompareReport:
 
     @property
     def progress(self) -> str:
-        """The rounds after which the last and the next test are, in words; empty without claims."""
+        """In words, after how many rounds the last and the next test are; empty without claims."""
         if self.season is None or not self.look:
             return ""
         counts = {

@@ -275,6 +275,7 @@ def read_state() -> str:
     """Return the state token, a text that changes when pages must be fetched again.
 
     Pages have parts that live messages do not contain. The token changes when one of these changes:
+
     - the last round in the standings, or the operator's last ruling: charts depend on them;
     - the season, its current round, or the round's phase: other pages depend on them;
     - the announcement: the home page depends on it.

@@ -246,9 +246,9 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 def read_edition(judge_round: Round) -> RoundEdition:
     """Return the version of the API's response for a revealed round, without reading its scores.
 
-    The response can change after a ruling about the round or about any of its nodes, and with a new
-    version of the software (CLIENT_VERSION). The returned version also changes after rulings about
-    other rounds and nodes, which leave the response as it was.
+    The response changes only after a ruling about the round or about any of its nodes, or with a
+    new version of the software (CLIENT_VERSION). The returned version also changes after rulings
+    about other rounds and nodes, which leave the response as it was.
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()

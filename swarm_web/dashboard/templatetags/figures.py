@@ -109,7 +109,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
 
 @register.filter
 def points(difference: float | str | None) -> str:
-    """Write a difference of two shares in percentage points, `+12.3`; a dash if it is no number."""
+    """Write a difference of two shares in percentage points, `+12.3`; a dash if not a number."""
     if not isinstance(difference, (int, float)):
         return NONE
     rounded = round(100 * difference, 1)
@@ -127,7 +127,7 @@ def points_interval(bounds: tuple[float, float] | None) -> str:
 
 @register.filter
 def p_value(probability: float | str | None) -> str:
-    """Write a p-value with three decimals, `.031`, or as `< .001`; a dash if it is no number."""
+    """Write a p-value with three decimals, `.031`, or as `< .001`; a dash if not a number."""
     if not isinstance(probability, (int, float)):
         return NONE
     return _figure("< .001") if probability < SMALLEST_P else share(probability)

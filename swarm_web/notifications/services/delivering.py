@@ -28,8 +28,8 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
     """Lease up to `limit` channels with due messages, and return one message of each as a parcel.
 
     While a channel is leased, no other call returns a message of this channel. The lease ends after
-    LEASE. It ends earlier if the outcome of this attempt is recorded, or by `send_test` or
-    `switch_on`. Each delivery's `attempts` is increased by one.
+    LEASE. It ends earlier when the outcome of this attempt is recorded, or when `send_test` or
+    `switch_on` ends it. Each delivery's `attempts` is increased by one.
     """
     with transaction.atomic():
         due = Channel.objects.filter(

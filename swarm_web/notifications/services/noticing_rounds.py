@@ -30,7 +30,7 @@ def notice_rounds(*, now: datetime) -> int:
     Of the rounds that closed in the last hour and have unprocessed channels, the earliest is
     chosen. Its channels are those that existed when it closed and whose owner has nodes that were
     scored in it. A channel gets one message with the scores of all these nodes. It gets none if
-    this round closed less than ROUND_PAUSES[kind] after the round that its last message was about.
+    this round closed less than ROUND_PAUSES[kind] after the last round about which it got one.
 
     Returns how many channels were processed, with or without a message. 0 means that none is left.
     """

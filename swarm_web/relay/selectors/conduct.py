@@ -14,7 +14,7 @@ def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
 def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
     """Return the conduct of up to `limit` nodes whose hand-out weight is below full.
 
-    The most recently changed weight comes first. `node` is loaded.
+    The node whose level was changed or set last comes first. `node` is loaded.
     """
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
     return list(held.select_related("node").order_by("-since", "pk")[:limit])

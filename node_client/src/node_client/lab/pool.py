@@ -41,7 +41,7 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start round `number`, and remove the rollouts that are older than the pool's `rounds`.
+        """Start round `number`, and remove rollouts more than `rounds` (see the class) rounds old.
 
         Rollouts of exactly this age stay until their node shares new ones (`put`). Without them, a
         node that draws early in a round might find no rollouts of other nodes.
@@ -50,9 +50,10 @@ class LabPool:
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Add a node's rollouts, and remove its rollouts whose age has reached the pool's `rounds`.
+        """Add a node's rollouts, and remove its old ones.
 
-        `informative` has the ids of the rollouts that the node declares informative.
+        A rollout is old after `rounds` rounds (see the class). `informative` has the ids of the
+        rollouts that the node declares informative.
         """
         declared = set(informative)
         self._pooled = [

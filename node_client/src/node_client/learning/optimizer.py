@@ -168,8 +168,9 @@ class HalvesAdamW(torch.optim.AdamW):
     def step(self, closure: Any = None) -> Any:
         """Make a step and return None; `closure` is ignored.
 
-        Only parameters with a gradient change. Before the first one changes, each of them that has
-        no moments yet gets them. So if memory runs out in this allocation, no weight has changed.
+        Only parameters that have a gradient are updated. Before the first update, moments are
+        allocated for each of them that has none yet. So if memory runs out in this allocation, no
+        weight has changed.
         """
         moving = [parameter for parameter in self._parameters() if parameter.grad is not None]
         states = [self._state_of(parameter) for parameter in moving]

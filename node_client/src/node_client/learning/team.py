@@ -142,8 +142,8 @@ class LaunchedTeam(Team):
     ) -> None:
         """Copy the leader's trainable weights, optimizer state and loss scale to every process.
 
-        Also give all processes the same two memory budgets: the smallest for updates and the
-        smallest for sampling that a process has.
+        Also set the two memory budgets, for updates and for sampling, of every process to the
+        smallest that any process has.
         """
         for budget in (policy.update_budget, policy.sampling_budget):
             budget.share = self.minimum(budget.share)

@@ -18,7 +18,7 @@ from swarm_record.keys import public_key_of
 def make_hello(settings: Settings, policy: Policy) -> Hello:
     """Return a node's first message to its coordinator.
 
-    The message describes the node's hardware if the owner allows that (`share_hardware`).
+    The message describes the node's hardware only if the owner allows that (`share_hardware`).
     """
     return Hello(
         id=new_id(),

@@ -198,7 +198,7 @@ def describe_start(settings: Settings, view: NodeView) -> Started:
 
 @contextmanager
 def report_end(view: NodeView) -> Iterator[None]:
-    """Report the end of the `with` block to the view's listeners, also after an error.
+    """Report the end of the `with` block to the view's listeners, even after an error.
 
     If a NodeError ended the block, this error is reported before the end, and then raised again.
     """

@@ -34,19 +34,18 @@ class UpgradeRequests:
     def describe(self, oldest: str | None) -> str | None:
         """Return a warning if the coordinator will soon refuse this client's version, else None.
 
-        If so, `oldest` is the oldest version that the coordinator will still accept. Otherwise,
-        `oldest` is None. The warning has the command that upgrades the client.
+        `oldest` is the oldest version that the coordinator will still accept, or None if it will
+        accept this client. The warning has the command that upgrades the client.
         """
         return describe_upgrade(oldest, command=self._command()) if oldest is not None else None
 
     def request_if_required(self, oldest: str | None) -> None:
         """Ask the service to install version `oldest` or a newer one; set the event `requested`.
 
-        If the coordinator will soon refuse this client, `oldest` is the oldest version that will
-        still be accepted. Otherwise, `oldest` is None. Nothing happens if `oldest` is None, if
-        `auto_update` is off, or if the service tried to install the same version less than a day
-        ago. If the request file cannot be read or written, a warning is logged and the event is not
-        set.
+        `oldest` is the oldest version that the coordinator will still accept, or None if it will
+        accept this client. Nothing happens if `oldest` is None, if `auto_update` is off, or if the
+        service tried to install the same version less than a day ago. If the request file cannot be
+        read or written, a warning is logged and the event is not set.
         """
         if oldest is not None and self._request(oldest):
             self.requested.set()

@@ -29,9 +29,10 @@ class Chain:
 
     @property
     def covered_from(self) -> int:
-        """The number of the first round that closed or became void after the chain began.
+        """The number after that of the last round that was over when the chain began.
 
-        It is 1 if the chain has no links.
+        A round is over when it has closed or become void. The number is 1 if no round was over, or
+        if the chain has no links.
         """
         return self.links[0].link.round + 1 if self.links else 1
 
@@ -195,7 +196,7 @@ def check_fixed(
 
     `history` has these records. It is None if the chain has none. The check is skipped if the round
     was over before the chain began. If the round was scheduled before the chain began, its
-    commitment is not compared.
+    commitment is not compared, unless the chain has no `scheduled` link of a later round yet.
     """
     number = published.rules.round
     if history is None and number < chain.covered_from:

@@ -97,8 +97,8 @@ class Evidence:
         """Check that the answers in the site's receipts for this machine's node are published.
 
         Each receipt must name the round's commitment and have a valid signature by one of
-        `site_keys`. If `site_keys` is empty, a signature by any key will do. Otherwise, the receipt
-        counts as a difference. The check is skipped if there are no receipts.
+        `site_keys`. If `site_keys` is empty, a signature by any key will do. A receipt that does
+        not meet these conditions is a difference. The check is skipped if there are no receipts.
         """
         if not receipts:
             return skip("receipts", "this machine's node has none of the round")

@@ -266,7 +266,7 @@ def read_sender_logprobs(
     `token_count` is the number of tokens that this node has for the completion's text. The
     log-probs of single tokens are kept only if both nodes have the same tokenizer and the sender
     gave `token_count` log-probs. Otherwise only their sum is kept. Even with the same tokenizer,
-    the sender can have another number of tokens: its model can sample tokens that the tokenizer
+    the sender can have a different number of tokens: its model can sample tokens that the tokenizer
     would not choose for the text.
     """
     tokens = decode_logprobs(completion.logprobs) if completion.logprobs else None

@@ -151,7 +151,7 @@ class Questions:
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
-    """Return a dict of the curricula that the settings select: each name with its curriculum.
+    """Return the curricula that the settings select, by name.
 
     `curriculum = staged+ladder` selects two, `staged` and then `ladder`. Every other value selects
     one. The node itself uses only the last one. In `staged+ladder`, the ladder lets `staged` choose

@@ -117,8 +117,8 @@ def denominators(
     The correction of the loss is None if no row is external. The denominators are `before` (B, T),
     this node's log-probs before the update, without gradient.
 
-    If `importance` is `sender`, rows that came with log-probs of their sender are treated in
-    another way:
+    If `importance` is `sender`, rows that came with log-probs of their sender are treated
+    differently:
 
     - If a row has a log-prob for each token, these are its denominators, and its ratio is at most
       `importance_cap`.
