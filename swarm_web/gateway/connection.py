@@ -180,7 +180,7 @@ class Connection:
     def ring(self, payload: str) -> None:
         """Send a doorbell soon, but not before the welcome (the reply to the node's hello).
 
-        A doorbell from before the hello is dropped, because the welcome contains what it announces.
+        A doorbell that rings before the node's hello is dropped. The welcome contains its news.
         If _MAX_DOORBELLS are already waiting, the oldest is dropped.
         """
         if len(self._doorbells) == _MAX_DOORBELLS:

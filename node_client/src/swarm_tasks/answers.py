@@ -62,7 +62,7 @@ def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
     The list is empty if the completion has no pair of answer tags. The first reading is the text in
     the last pair (`find_answer`). With the rules EXACT, it is the only one.
 
-    With the rules UNWRAPPED, tags in any case count if there is no pair in lower case. Up to
+    With the rules UNWRAPPED, tags in upper or mixed case count if no pair is in lower case. Up to
     MAX_WRAPPINGS further readings follow. Each of them is the previous reading without its
     outermost wrapping, such as quotes or `**`. A completion cannot get two different answers
     scored, because all readings come from one text.

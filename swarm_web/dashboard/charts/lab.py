@@ -143,9 +143,9 @@ def _vertical_line(at: int) -> Figure:
 def draw_mechanism(report: PublishedReport) -> Figure:
     """Draw a point for each arm: its gain against its informative rollouts.
 
-    x is the arm's mean number of informative rollouts per training set. y is the arm's gain in own
-    reward minus 1. If an arm has no comparison in own reward (the baseline has none), its y is 0.
-    If an arm has a comparison whose gain is None, it gets no point.
+    x is the arm's mean number of informative rollouts per training set. y is g - 1, where g is the
+    arm's gain in own reward. If an arm has no comparison in own reward (the baseline has none), its
+    y is 0. If an arm has a comparison whose gain is None, it gets no point.
     """
     data, styles = [], style_arms(report.arms)
     for arm in report.arms:

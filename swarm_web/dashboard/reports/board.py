@@ -176,7 +176,7 @@ class BoardQuery:
     find: str = ""
 
     def encode(self) -> str:
-        """Return the query string for the page's live socket and its figure, without `find`."""
+        """Return the page's query string, without `find`, for its live socket and its figure."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
         parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})

@@ -215,7 +215,7 @@ def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Pref
 
 
 def explain_sampling(pool: ExternalPool, season: SeasonInfo) -> Iterator[str]:
-    """Yield a warning if the season does not allow `pool`, the setting `external_pool`."""
+    """Yield a warning if the season does not allow `pool`, a value of `external_pool`."""
     preferred = PREFERENCES[pool]
     if allowed_preference(preferred, season) != preferred:
         yield (

@@ -82,10 +82,10 @@ def compare(
 def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
     """Return the comparisons, in the same order, with p-values adjusted by Holm's method.
 
-    Each outcome is adjusted separately, and so are comparisons of groups of nodes and comparisons
-    of whole arms. `arms` is the number of arms that are to be compared with the baseline. It
-    includes arms without runs yet. Otherwise p-values would grow when the runs of these arms are
-    finished. If `arms` is 0, only the given comparisons count.
+    For each outcome, there are two separate adjustments: one for comparisons of whole arms, one for
+    comparisons of groups of nodes. `arms` is the number of arms that are to be compared with the
+    baseline. It includes arms without runs yet. Otherwise p-values would grow when the runs of
+    these arms are finished. If `arms` is 0, only the given comparisons count.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):

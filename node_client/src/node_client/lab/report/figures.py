@@ -105,7 +105,7 @@ def _plot_lines(
 
 
 def plot_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
-    """Return the figure of an arm's difference from the baseline in own reward.
+    """Return a figure of an arm's own reward minus the baseline's.
 
     The figure also shows the band of chance. In the rounds in which the difference is outside the
     band, it is significant (`OnsetReport`).
