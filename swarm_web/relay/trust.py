@@ -50,8 +50,8 @@ def count_check(trust: Trust, *, is_false: bool) -> Trust:
 def is_significant(false: int, checked: int) -> bool:
     """Return whether the share of false declarations is significantly above TOLERANCE.
 
-    `false` of `checked` declarations are false. The test is a one-sided exact binomial test at the
-    level SIGNIFICANCE.
+    `checked` is the number of declarations, and `false` the number of false ones among them. The
+    test is a one-sided exact binomial test at the level SIGNIFICANCE.
     """
     if false <= TOLERANCE * checked:
         return False

@@ -216,9 +216,9 @@ class Stream:
 def draw_distinct(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
     """Return the first `share` questions of a stream that differ from each other and from `asked`.
 
-    The texts of these questions are added to `asked`. If a dataset has too few questions, the first
-    19 * `share` questions of the stream may not be enough. From then on, each further question is
-    accepted, even if it is a repeat. Raises RefusedError as `Verifier.draw` does.
+    The texts of these questions are added to `asked`. If the first 19 * `share` questions of the
+    stream contain too few such questions, each question after them is accepted, even a repeat.
+    Raises RefusedError as `Verifier.draw` does.
     """
     drawn: list[DrawnTask] = []
     for counter in count():
