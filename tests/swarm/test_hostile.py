@@ -11,7 +11,7 @@ import re
 import sys
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -65,12 +65,12 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# The possible charges of each node at its latest finding; the flooder does nearly everything. What
-# the copier takes from other hostile nodes may be worthless.
+# The charges that match each attack; the flooder does nearly everything. A node may have others too:
+# what the copier takes from other hostile nodes may be worthless or falsely declared.
 CHARGES = {
     "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},
-    "copier": {Charge.COPYING, Charge.WORTHLESS},
+    "copier": {Charge.COPYING},
     "executor": {Charge.MISDECLARED},
     "stranger": {Charge.REFUSED},
     "sleeper": {Charge.UNHEEDING, Charge.FLOODING},
@@ -127,7 +127,7 @@ class Scene:
     pages: Mapping[str, str]
     mark: Path
     named_after: Mapping[str, float]
-    charged: Mapping[str, str]
+    charges: Mapping[str, set[str]]
     readiness: Mapping[str, object]
     metrics: str
 
@@ -177,7 +177,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             {name: fetch(f"{url}/nodes/{name}/") for name in (*ATTACKS, *tokens)},
             folder / "mark",
             lookout.named_after,
-            dict(Conduct.objects.exclude(charge="").values_list("node__name", "charge")),
+            lookout.charges,
             json.loads(fetch(f"{url}/readyz")),
             fetch(f"{url}/metrics"),
         )
@@ -186,10 +186,11 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 class Lookout:
-    """Reads the status page, and records after how many seconds it names each node."""
+    """Records after how many seconds the status page names each node, and all charges of each."""
 
     def __init__(self, url: str) -> None:
         self.named_after: dict[str, float] = {}
+        self.charges: defaultdict[str, set[str]] = defaultdict(set)
         self._url = url
         self._began = time.monotonic()
 
@@ -213,6 +214,8 @@ class Lookout:
     def _look(self) -> None:
         for name in named(fetch(f"{self._url}/status/")):
             self.named_after.setdefault(name, round(time.monotonic() - self._began, 1))
+        for name, charge in Conduct.objects.values_list("node__name", "charge"):
+            self.charges[name] |= {charge} - {""}
 
     def _has_found_all(self) -> bool:
         if not set(ATTACKS) <= set(self.named_after):
@@ -281,7 +284,7 @@ def report(scene: Scene) -> None:
         100 * scene.attacked.steps_per_minute / scene.clean.steps_per_minute,
     )
     log.warning("named after seconds: %s", dict(scene.named_after))
-    log.warning("charged at the end: %s", dict(scene.charged))
+    log.warning("charges: %s", dict(scene.charges))
 
 
 def named(status: str) -> set[str]:
@@ -341,7 +344,7 @@ def test_status_page_names_no_honest_node(scene: Scene) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_node_has_a_finding_that_matches_its_attack(scene: Scene, name: str) -> None:
-    assert scene.charged[name] in CHARGES[name]
+    assert scene.charges[name] & CHARGES[name]
 
 
 def test_no_honest_node_has_refusals(scene: Scene) -> None:
