@@ -22,7 +22,7 @@ from swarm_web.core.store_clock import store_clock
 from swarm_web.gateway.admission import admission
 from swarm_web.gateway.answering import answer, record_node_refusal, refuse
 from swarm_web.gateway.auth import read_token
-from swarm_web.gateway.inbox import Inbox
+from swarm_web.gateway.inbox import Inbox, size_of
 from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_state
@@ -117,7 +117,7 @@ class Connection:
         frame = event.get("text")
         if frame is None:
             frame = event.get("bytes") or b""
-        wait = self._quota.take(len(frame))
+        wait = self._quota.take(size_of(event))
         if not self._welcomed:
             # The welcome contains everything announced so far; later doorbells are sent after it.
             self._doorbells.clear()

@@ -50,7 +50,7 @@ class Inbox:
             self._reading = None
 
     async def _read_ahead(self, on_overrun: Callable[[], None]) -> None:
-        size = sum(map(_size, self._ahead))
+        size = sum(map(size_of, self._ahead))
         while len(self._ahead) <= MAX_AHEAD:
             if size > _MAX_BYTES:
                 return
@@ -58,9 +58,13 @@ class Inbox:
             self._ahead.append(event)
             if event["type"] != "websocket.receive":
                 return
-            size += _size(event)
+            size += size_of(event)
         on_overrun()
 
 
-def _size(event: Any) -> int:
-    return len(event.get("text") or event.get("bytes") or b"")
+def size_of(event: Any) -> int:
+    """Return the size of a frame in bytes, as UTF-8; 0 for an event without content."""
+    content = event.get("text") or event.get("bytes") or b""
+    if isinstance(content, str) and not content.isascii():
+        content = content.encode()
+    return len(content)

@@ -53,6 +53,16 @@ async def test_bytes_are_limited(gateway: str, amber: Member, settings: Any) -> 
         assert 90 < refused.retry_after < 210
 
 
+async def test_characters_of_several_bytes_count_as_bytes(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BYTES_PER_SECOND, settings.GATEWAY_BYTES_BURST = 1000, 100_000
+    async with node_socket(gateway, amber.token) as socket:
+        await socket.send('{"type": "no type", "id": "large", "x": "' + "語" * 60_000 + '"}')
+        assert (await socket.hear()).reply_to == "large"
+        assert (await refusal(socket)).code == ErrorCode.RATE_LIMITED
+
+
 async def test_nodes_of_an_account_share_one_allowance(
     gateway: str, amber: Member, bold: Member, settings: Any
 ) -> None:
