@@ -19,7 +19,7 @@ from judge.models import Question, Round, RoundSummary, Season
 from judge.selectors.seasons import shown_season, task_choices
 from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_record.stats import macro_interval
-from swarm_tasks.allowlist import allowed_datasets
+from swarm_tasks.allowlist import is_allowed
 from swarm_tasks.levels import Rungs, rungs_around
 from swarm_web.dashboard.charts.parts import PooledShare, TabledChart
 from swarm_web.dashboard.charts.tasks import RoundTally, draw_pass_rates, pool_tallies
@@ -153,7 +153,7 @@ def read_tasks() -> SeasonTasks:
             dataset=choice.dataset,
             choice=choice,
             weight=choice.weight / total_weight,
-            rungs=rungs_around(choice) if choice.dataset in allowed_datasets() else None,
+            rungs=rungs_around(choice) if is_allowed(choice.dataset, choice.config) else None,
             example=examples.get(choice.dataset, ""),
             rates=_pool(summaries, choice.dataset),
             informative=informative.get(choice.dataset),

@@ -35,6 +35,15 @@ def test_each_dataset_has_a_card_with_its_share_of_the_questions(
     assert "25\u202f%" in html
 
 
+def test_configuration_that_is_no_longer_allowed_has_no_levels(
+    season: Season, client: Client
+) -> None:
+    season.tasks = [{"dataset": "gcd", "config": {"max_value": "x"}, "weight": 1.0}]
+    season.save()
+    for page in ("/tasks/", "/tasks/gcd/", "/tasks/gcd/figure.json"):
+        assert read(client, page)
+
+
 def test_pass_rates_cover_the_closed_rounds(
     season: Season, judged: list[Node], client: Client
 ) -> None:
