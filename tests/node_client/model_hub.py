@@ -15,8 +15,9 @@ COMMIT = "c" * 40
 class ModelHub(LocalServer):
     """Offers the files of a folder as the model `name`, and no other model."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, *, commit: str = COMMIT) -> None:
         self.name = name
+        self.commit = commit
         self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.requested: list[str] = []
         super().__init__(_handler_of(self))
@@ -30,12 +31,12 @@ class ModelHub(LocalServer):
             ]
         if path in (f"/api/models/{self.name}", f"/api/models/{self.name}/revision/main"):
             files = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
-            return {"id": self.name, "sha": COMMIT, "siblings": files}
+            return {"id": self.name, "sha": self.commit, "siblings": files}
         return None
 
     def find(self, path: str) -> bytes | None:
         """Return the content of a file of the model."""
-        return self.files.get(path.removeprefix(f"/{self.name}/resolve/{COMMIT}/"))
+        return self.files.get(path.removeprefix(f"/{self.name}/resolve/{self.commit}/"))
 
 
 def _hash(content: bytes) -> str:
@@ -60,7 +61,7 @@ def _handler_of(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
             if content is None:
                 self.send_header("X-Error-Code", "RepoNotFound")
             else:
-                self.send_header("X-Repo-Commit", COMMIT)
+                self.send_header("X-Repo-Commit", hub.commit)
                 self.send_header("ETag", f'"{_hash(content)}"')
             self.send_header("Content-Length", str(len(content or b"")))
             self.end_headers()

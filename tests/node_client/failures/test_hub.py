@@ -82,3 +82,17 @@ def test_download_that_cannot_be_written_is_not_blamed_on_the_hub(tmp_path: Path
     assert "its download cannot be stored in" in ended.stderr
     assert "File too large" in ended.stderr
     assert "the hub does not answer" not in ended.stderr
+
+
+def test_older_download_is_used_if_a_newer_version_cannot_be_stored(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    with ModelHub(NAME, tmp_path / "model") as hub:
+        train(tmp_path, HF_ENDPOINT=hub.address)
+    toy_policy(seed=1).save(tmp_path / "newer")
+    with ModelHub(NAME, tmp_path / "newer", commit="d" * 40) as hub:
+        full = {"wrapper": ("prlimit", "--fsize=20000"), "HF_ENDPOINT": hub.address}
+        checkpoints = ("--state-dir", str(tmp_path / "other"))
+        ended = train(tmp_path, *checkpoints, **full)
+    assert "cannot be stored in" in ended.stderr
+    assert "was downloaded before" in ended.stderr
+    assert "There is no" not in ended.stderr

@@ -10,7 +10,6 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
     GatedRepoError,
     HFValidationError,
     HTTPError,
-    LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
 from huggingface_hub.hf_api import ModelInfo
@@ -34,6 +33,7 @@ _DISK_ERRORS = (
     errno.EROFS,
     errno.EACCES,
     errno.EPERM,
+    errno.ENOTDIR,
 )
 
 log = logging.getLogger(__name__)
@@ -42,18 +42,21 @@ log = logging.getLogger(__name__)
 def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     """Return the local folder of a model from the hub; files that the cache lacks are downloaded.
 
-    If the hub cannot be reached, the cache is used. Raises ModelUnavailableError if the cache then
-    lacks the model, if the hub has no such model or refuses it, or if the files cannot be stored.
+    If the hub cannot be reached, or if the files cannot be stored, the model in the cache is used.
+    Raises ModelUnavailableError if the cache then lacks the model, or if the hub has no such model
+    or refuses it.
     """
     try:
         validate_repo_id(name)
     except HFValidationError:
         raise _not_found(name) from None
+    # Before the download: an incomplete download hides the older model in the cache.
+    cached = _find_cached_folder(name)
     if constants.HF_HUB_OFFLINE:
-        return _use_cache(name, "HF_HUB_OFFLINE keeps this client from the hub")
+        return _use_cache(name, cached, "HF_HUB_OFFLINE keeps this client from the hub")
     try:
         info = HfApi().model_info(name, timeout=LOOKUP_TIMEOUT_S, files_metadata=True)
-        return _download(name, info, on_progress=on_progress)
+        return _download(name, info, on_progress=on_progress, is_cached=cached is not None)
     except GatedRepoError:
         raise unusable(
             name,
@@ -63,49 +66,49 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     except RepositoryNotFoundError:
         raise _not_found(name) from None
     except (HTTPError, OSError) as problem:
-        return _use_cache(name, f"the hub does not answer ({first_line(problem)})")
-
-
-def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
-    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
-    if not _find_cached_folder(name):
-        _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
-    try:
-        folder = snapshot_download(
-            name,
-            allow_patterns=[*_WANTED, weights],
-            ignore_patterns=_UNWANTED,
-            tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
-        )
-    except OSError as problem:
-        if problem.errno not in _DISK_ERRORS:
-            raise
+        if not isinstance(problem, OSError) or problem.errno not in _DISK_ERRORS:
+            return _use_cache(name, cached, f"the hub does not answer ({first_line(problem)})")
+        failure = f"its download cannot be stored in {constants.HF_HUB_CACHE} ({problem.strerror})"
+        if cached is not None:
+            return _use_cache(name, cached, failure)
         raise unusable(
             name,
-            f"its download cannot be stored in {constants.HF_HUB_CACHE} ({problem.strerror})",
+            failure,
             fix="Free some space, or set HF_HOME to another folder that you can write to.",
         ) from None
+
+
+def _download(name: str, info: ModelInfo, *, on_progress: OnProgress, is_cached: bool) -> Path:
+    sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+    weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
+    if not is_cached:
+        _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
+    folder = snapshot_download(
+        name,
+        allow_patterns=[*_WANTED, weights],
+        ignore_patterns=_UNWANTED,
+        tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
+    )
     return Path(folder)
 
 
-def _use_cache(name: str, failure: str) -> Path:
-    """Return a model's folder in the cache, and log `failure`, the reason for not using the hub.
+def _use_cache(name: str, cached: Path | None, failure: str) -> Path:
+    """Return `cached`, a model's folder in the cache, and log why the hub is not used.
 
-    Raises ModelUnavailableError if the cache does not have the model.
+    Raises ModelUnavailableError if `cached` is None.
     """
-    folder = _find_cached_folder(name)
-    if folder is None:
+    if cached is None:
         raise ModelUnavailableError(
             f"There is no folder {name}, and {failure}, so the model cannot be looked for there.",
             fix="Check the spelling and the network, or give --model a folder. `--model tiny` "
             "works without a download.",
         )
     log.info("%s; the model %s was downloaded before", failure, name)
-    return folder
+    return cached
 
 
 def _find_cached_folder(name: str) -> Path | None:
+    """Return a model's folder in the cache, or None if the cache lacks it or cannot be read."""
     try:
         return Path(
             snapshot_download(
@@ -115,7 +118,7 @@ def _find_cached_folder(name: str) -> Path | None:
                 local_files_only=True,
             )
         )
-    except LocalEntryNotFoundError:
+    except OSError:
         return None
 
 

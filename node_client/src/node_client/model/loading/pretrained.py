@@ -1,5 +1,6 @@
 """Loads models by name or path, saves them as folders, and restores their weights."""
 
+import os
 from pathlib import Path
 
 import torch
@@ -127,8 +128,9 @@ def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
     """Return the folder of a model, downloaded if necessary. Raises ModelUnavailableError."""
     if name_or_path in DEMO_BASES:
         return BASE_MODELS / name_or_path
-    folder = Path(name_or_path)
-    return folder if folder.exists() else fetch_model(name_or_path, on_progress=on_progress)
+    if os.path.exists(name_or_path):
+        return Path(name_or_path)
+    return fetch_model(name_or_path, on_progress=on_progress)
 
 
 def _unavailable(name: str, problem: Exception) -> ModelUnavailableError:
