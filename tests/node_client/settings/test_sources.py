@@ -116,6 +116,16 @@ def test_model_name_in_a_file_stays_a_name(file: Path, name: str) -> None:
     assert read_file(file)["model"].value == name
 
 
+def test_model_that_no_folder_can_have_as_its_name_stays_a_name(file: Path) -> None:
+    name = "m" * 300
+    file.write_text(f'model = "{name}"')
+    assert read_file(file)["model"].value == name
+
+
+def test_blank_variable_is_ignored() -> None:
+    assert read_environment({"SWARM_MODEL": "  "}) == {}
+
+
 def test_none_may_be_surrounded_by_spaces() -> None:
     assert read_environment({"SWARM_STEPS": " none "})["steps"].value is None
 

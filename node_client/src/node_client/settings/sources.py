@@ -4,6 +4,7 @@ Each source gives a layer: the values that it has, by the names of the settings.
 """
 
 import math
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -60,14 +61,14 @@ def read_flags(flags: Mapping[str, object]) -> Layer:
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return the values in the environment; empty variables do not count.
+    """Return the values in the environment; empty and blank variables do not count.
 
     Raises SettingsError for an invalid value.
     """
     layer: Layer = {}
     for name, setting in all_settings().items():
         text = environment.get(setting.variable)
-        if text:
+        if text and text.strip():
             value = convert_text(setting, text, place=setting.variable)
             layer[name] = GivenValue(value, Source.ENVIRONMENT, setting.variable)
     return layer
@@ -120,8 +121,10 @@ def resolve_model(model: str, *, folder: Path = Path()) -> str:
     mean a folder. With the absolute path, the next run finds the model even from another current
     folder.
     """
-    path = folder / model
-    return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
+    path = folder / os.path.expanduser(model)
+    # Path.is_dir would raise for a folder that cannot be read and for a long name.
+    is_folder = os.path.isdir(path)
+    return str(path.resolve()) if is_folder and model not in DEMO_MODELS else model
 
 
 def read_record_settings(remembered: NodeRecord) -> Layer:
