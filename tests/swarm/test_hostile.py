@@ -65,8 +65,8 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# The charges that match each attack; the flooder does nearly everything. A node may have others too:
-# what the copier takes from other hostile nodes may be worthless or falsely declared.
+# The charges that match each attack; the flooder does nearly everything. A node may have further
+# ones: what the copier takes from other hostile nodes may be worthless or falsely declared.
 CHARGES = {
     "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},

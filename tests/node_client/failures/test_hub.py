@@ -90,9 +90,8 @@ def test_older_download_is_used_if_a_newer_version_cannot_be_stored(tmp_path: Pa
         train(tmp_path, HF_ENDPOINT=hub.address)
     toy_policy(seed=1).save(tmp_path / "newer")
     with ModelHub(NAME, tmp_path / "newer", commit="d" * 40) as hub:
-        full = {"wrapper": ("prlimit", "--fsize=20000"), "HF_ENDPOINT": hub.address}
-        checkpoints = ("--state-dir", str(tmp_path / "other"))
-        ended = train(tmp_path, *checkpoints, **full)
+        full_disk = ("prlimit", "--fsize=20000")
+        ended = train(tmp_path, "--fresh", wrapper=full_disk, HF_ENDPOINT=hub.address)
     assert "cannot be stored in" in ended.stderr
     assert "was downloaded before" in ended.stderr
     assert "There is no" not in ended.stderr
