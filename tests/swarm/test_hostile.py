@@ -65,12 +65,12 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# The charges that match each attack; the flooder does nearly everything. A node may have further
-# ones: what the copier takes from other hostile nodes may be worthless or falsely declared.
+# The possible charges of each node at its latest finding; the flooder does nearly everything. What
+# the copier takes from other hostile nodes may be worthless or falsely declared.
 CHARGES = {
     "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},
-    "copier": {Charge.COPYING},
+    "copier": {Charge.COPYING, Charge.WORTHLESS, Charge.MISDECLARED},
     "executor": {Charge.MISDECLARED},
     "stranger": {Charge.REFUSED},
     "sleeper": {Charge.UNHEEDING, Charge.FLOODING},
@@ -127,7 +127,7 @@ class Scene:
     pages: Mapping[str, str]
     mark: Path
     named_after: Mapping[str, float]
-    charges: Mapping[str, set[str]]
+    charges: Mapping[str, list[str]]
     readiness: Mapping[str, object]
     metrics: str
 
@@ -186,11 +186,11 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 class Lookout:
-    """Records after how many seconds the status page names each node, and all charges of each."""
+    """Records after how many seconds the status page names each node, and its charges in order."""
 
     def __init__(self, url: str) -> None:
         self.named_after: dict[str, float] = {}
-        self.charges: defaultdict[str, set[str]] = defaultdict(set)
+        self.charges: defaultdict[str, list[str]] = defaultdict(list)
         self._url = url
         self._began = time.monotonic()
 
@@ -214,8 +214,9 @@ class Lookout:
     def _look(self) -> None:
         for name in named(fetch(f"{self._url}/status/")):
             self.named_after.setdefault(name, round(time.monotonic() - self._began, 1))
-        for name, charge in Conduct.objects.values_list("node__name", "charge"):
-            self.charges[name] |= {charge} - {""}
+        for name, charge in Conduct.objects.exclude(charge="").values_list("node__name", "charge"):
+            if self.charges[name][-1:] != [charge]:
+                self.charges[name].append(charge)
 
     def _has_found_all(self) -> bool:
         if not set(ATTACKS) <= set(self.named_after):
@@ -344,7 +345,11 @@ def test_status_page_names_no_honest_node(scene: Scene) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_node_has_a_finding_that_matches_its_attack(scene: Scene, name: str) -> None:
-    assert scene.charges[name] & CHARGES[name]
+    assert scene.charges[name][-1] in CHARGES[name]
+
+
+def test_copier_is_found_copying(scene: Scene) -> None:
+    assert Charge.COPYING in scene.charges["copier"]
 
 
 def test_no_honest_node_has_refusals(scene: Scene) -> None:
