@@ -116,6 +116,16 @@ def test_model_name_in_a_file_stays_a_name(file: Path, name: str) -> None:
     assert read_file(file)["model"].value == name
 
 
+def test_model_folder_in_a_file_may_begin_with_a_tilde(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = file.parent / "home"
+    (home / "mine").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    file.write_text('model = "~/mine"')
+    assert read_file(file)["model"].value == str(home / "mine")
+
+
 def test_model_that_no_folder_can_have_as_its_name_stays_a_name(file: Path) -> None:
     name = "m" * 300
     file.write_text(f'model = "{name}"')

@@ -141,9 +141,9 @@ def find_token(choices: SettingChoices) -> str:
     """Return the node's token, or an empty string if none is given.
 
     If both `token` and `token_file` are given, the one from the source with the higher priority is
-    used. If their source is the same, `token` is used on the command line, and `token_file` in the
-    environment or a file. Raises SettingsError if the token file cannot be read or is empty, or if
-    the token has invalid characters.
+    used. If both come from the command line, `token` is used; if both come from the environment or
+    both from a file, `token_file` is used. Raises SettingsError if the token file cannot be read or
+    is empty, or if the token has invalid characters.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""

@@ -67,8 +67,8 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     """
     layer: Layer = {}
     for name, setting in all_settings().items():
-        text = environment.get(setting.variable)
-        if text and text.strip():
+        text = environment.get(setting.variable, "").strip()
+        if text:
             value = convert_text(setting, text, place=setting.variable)
             layer[name] = GivenValue(value, Source.ENVIRONMENT, setting.variable)
     return layer
