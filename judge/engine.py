@@ -47,7 +47,7 @@ class Phase(StrEnum):
 class Deadlines:
     """The deadlines of a round: it opens at `opens_at` and accepts answers until `closes_at`.
 
-    It closes at `score_by` at the latest, even if answers are not graded.
+    The round closes at `score_by` at the latest, even if answers are still ungraded.
     """
 
     opens_at: datetime

@@ -3,8 +3,8 @@
 A `Score` is a node's result in one round. `RoundSummary`, `Ledger`, `Standing` and `Comparison` are
 computed from the scores and can be rebuilt. When a round closes, the ledgers of its nodes and the
 standings of whole leaderboards are replaced. To make this fast, the tables of ledgers and standings
-have no index that a unique constraint makes redundant, and no foreign key checks, because such
-checks took half the time.
+have no index that a unique constraint makes redundant, and no foreign key checks, which took half
+the time.
 """
 
 from django.db import models

@@ -78,7 +78,7 @@ def find_copies(answers: Iterable[WrongAnswer], *, alpha: float = ALPHA) -> list
     nodes in `answers`, including pairs that are not tested. A pair is returned if its adjusted
     p-value is at most `alpha`.
 
-    Under the null hypothesis, two nodes that are both wrong on a question give the same text with a
+    Under the null hypothesis, two nodes that are both wrong on a question give the same text with
     probability p, independently for each question. So their number of matches is Poisson-binomial.
 
     p is estimated as the largest of up to four shares, two for each node of the pair. The first is

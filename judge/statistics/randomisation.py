@@ -97,9 +97,9 @@ def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
 def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
     """Return the p-value of the observed path after each look [looks].
 
-    A path has the distances between the arms at all looks, for one assignment of arms or signs.
-    `gaps` [looks, paths] has these distances. The first path is the observed one. `spent` [looks]
-    is the share of the error budget that all looks up to this one may use; it rises to at most 1.
+    A path is the distances between the arms at all looks, for one assignment of arms or signs. Each
+    column of `gaps` [looks, paths] is a path, and the first is the observed one. `spent` [looks] is
+    the share of the error budget that all looks up to this one may use; it rises to at most 1.
 
     The p-value never rises from one look to the next. Under the null hypothesis, the probability
     that it ever falls to a level a or below is at most a. P-values are rounded up to one of

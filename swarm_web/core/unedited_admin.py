@@ -1,4 +1,4 @@
-"""Base class of the admins of rows that only the site adds and edits."""
+"""Base class for the admin pages of rows that only the site adds and edits."""
 
 from typing import TypeVar
 

@@ -3,7 +3,7 @@
 An attempt is counted before the password is checked, so that simultaneous attempts cannot bypass
 the limit. An attempt refused for its address does not count for the name: a single address cannot
 lock an operator out. An attempt with the right password is subtracted afterwards; if the login also
-needs a second-factor code, allauth limits the codes. While Redis is unavailable no attempt is
+needs a second-factor code, allauth limits the codes. While Redis is unavailable, no attempt is
 refused.
 """
 
@@ -62,7 +62,7 @@ def limit_logins(login: Login) -> Login:
 
 
 def limit_challenges(view: Login) -> Login:
-    """Wrap allauth's passkey view: limit the requests of an address.
+    """Wrap allauth's passkey view to limit the requests of each address.
 
     After MAX_CHALLENGES requests in PERIOD_S seconds, further ones are refused without calling the
     view.

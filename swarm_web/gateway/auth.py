@@ -35,8 +35,8 @@ _STATUS: dict[str, HTTPStatus] = {
 class TokenGate:
     """ASGI middleware that puts a node's `Node` in `scope["node"]`, or refuses its handshake.
 
-    A refusal is an HTTP response. After 401 it is useless to retry with the same token; 429 and 503
-    have a header Retry-After.
+    A refusal is an HTTP response. After 401, retrying with the same token is useless; 429 and 503
+    have a Retry-After header.
     """
 
     def __init__(self, inner: ASGI3Application) -> None:

@@ -2,9 +2,9 @@
 
 A node that reads no reply may have a slow link, or it may send without ever reading. To tell the
 two cases apart, this module reads up to MAX_AHEAD events ahead. A proper client sends far fewer
-messages, however slow its link is or long its machine sleeps. It has at most one request pending
-for training, one for the judge and one for the panel, and gives up on each after 30 s at the
-earliest. A socket that accepts no data is closed after `roster.STALLED_S` seconds.
+messages, however slow its link is and however long its machine sleeps. It has at most one request
+pending for training, one for the judge and one for the panel, and gives up on each after 30 s at
+the earliest. A socket that accepts no data is closed after `roster.STALLED_S` seconds.
 """
 
 import asyncio

@@ -52,9 +52,9 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 
 
 async def keep_pulse(stopping: asyncio.Event) -> None:
-    """Write a heartbeat each second until `stopping` is set; refuse all nodes during a maintenance.
+    """Write a heartbeat each second until `stopping` is set; refuse all nodes during maintenance.
 
-    No heartbeat is written while Postgres or Redis is unreachable. None is written during a
+    No heartbeat is written while Postgres or Redis is unreachable. None is written during
     maintenance either, nor in the RETURN_TIME after it, in which nodes reconnect. If no web process
     writes a heartbeat for some seconds, the judge opens no round and extends open rounds.
     """

@@ -21,8 +21,8 @@ WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     """Return the command of a web process.
 
-    The class that WEBSOCKETS names serves the websockets. Messages may have up to 4 MiB and are not
-    compressed. By default uvicorn would compress them, which takes 50 times the CPU time for a
+    The class that WEBSOCKETS names serves the websockets. Messages may be up to 4 MiB long and are
+    not compressed. By default uvicorn would compress them, which takes 50 times the CPU time for a
     message of 27 kB, and 35 kB of memory for an idle connection. By default uvicorn would also
     trust the headers of any proxy at 127.0.0.1. Here only the setting TRUSTED_PROXIES decides.
     """

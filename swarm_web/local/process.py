@@ -44,8 +44,8 @@ def unprivileged_user() -> RunAs:
     If the caller is not root, the process runs as the caller's user. If the caller is root, the
     process runs in a user namespace, in which root has another user id. Outside the namespace, its
     files still belong to root. Where user namespaces are refused, the process runs as the account
-    `nobody`, which every system has. In no case is an account created, or a permission changed
-    above the data folder.
+    `nobody`, which every system has. None of this creates an account or changes permissions above
+    the data folder.
     """
     if os.geteuid() != 0:
         return RunAs()

@@ -153,7 +153,7 @@ def is_current(stamp: Path, current: str) -> bool:
 
 @contextmanager
 def locked_state(folder: Path, *, timeout_s: float = 15.0) -> Iterator[int]:
-    """Lock the state folder for the time of the block, and yield the lock file's descriptor.
+    """Lock the state folder while the block runs, and yield the lock file's descriptor.
 
     The site's processes inherit the descriptor, and the folder stays locked while one of them has
     it open. So if a launcher is killed, its folder is locked until the last of its processes has

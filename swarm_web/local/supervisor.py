@@ -240,7 +240,7 @@ def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
     The first check is made in this call. If the process has no handler then, the coroutine never
     returns.
 
-    The launcher uses it to stop when its parent, make, was interrupted. Ctrl-C in a terminal sends
+    The launcher uses it to stop when its parent, make, is interrupted. Ctrl-C in a terminal sends
     SIGINT to both. A script or a process manager may send SIGINT to make alone. Make does not pass
     the signal on: it removes its handler and waits for the launcher to end.
     """

@@ -31,7 +31,7 @@ class Watch:
 def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
     """Return the watch, updated at `now`.
 
-    The watch begins anew at `now` in each of these cases:
+    The watch starts again at `now` in each of these cases:
 
     - `watch` is None.
     - The watch was not updated for more than a minute.

@@ -61,7 +61,8 @@ def strip_logprobs(body: bytes) -> bytes:
 class Bag:
     """A set of entries. `entries` lists them in no particular order.
 
-    Adding, removing, and reading an entry by index or the oldest one (first added) take O(1) time.
+    Adding an entry, removing one, and reading one by index or the oldest (the first added) each
+    take O(1) time.
     """
 
     __slots__ = ("_indexes", "entries")

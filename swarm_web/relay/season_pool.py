@@ -104,7 +104,7 @@ class SeasonPool:
         refused.
 
         `informative` has the ids of the rollouts that the node declares informative. `rejected` is
-        the number of further rollouts that the caller has rejected. They are only counted.
+        the number of further rollouts that the caller has rejected; these are only counted.
         """
         ids = [rollout.id for rollout, _ in offered]
         sampled = self._quota.choose(member.node_id, ids, now=now, random=random)

@@ -3,9 +3,9 @@
 Bounds keep it small and fair. If a new entry exceeds a bound, old entries are evicted:
 
 - over the bound of a node or party: the oldest entry of this node or party
-- over the bound of a dataset: in this dataset, the oldest entry of the party with most entries
-- over the window's bound of entries: the oldest entry of the party with most entries
-- over the window's bound of bytes: the oldest entry of the party with most bytes
+- over the bound of a dataset: in this dataset, the oldest entry of the party with the most entries
+- over the window's bound of entries: the oldest entry of the party with the most entries
+- over the window's bound of bytes: the oldest entry of the party with the most bytes
 
 So a party that floods the window evicts only its own rollouts once it holds more than any other.
 
@@ -58,7 +58,7 @@ class Bounds:
 class PoolWindow:
     """The rollouts of one season that this process can hand out.
 
-    `bytes_held` is the sum of the sizes of their bodies (JSON). `key in window` tells whether the
+    `bytes_held` is the sum of the sizes of their bodies (JSON). `key in window` says whether the
     window holds a rollout with this `Entry.key`.
     """
 
@@ -99,7 +99,7 @@ class PoolWindow:
         There is one exception to DUPLICATE. A copy may reach this process before its original. So
         `entry` replaces a remembered rollout with the same task and completions if that rollout is
         of another party and was published later than `entry`. It replaces none if `entry` was
-        published at `now` or is a near duplicate.
+        published at `now` or is a near-copy.
 
         A publication time after `now` can come from the clock of another process. It counts as
         `now`.

@@ -44,11 +44,11 @@ class Command(BaseCommand):
     ) -> None:
         """Print how many nodes each arm needs to show a difference of `effect`.
 
-        For each fraction in _FRACTIONS, a line is printed about a trial of this fraction of
-        `rounds`. `models` is the number of models that the season tests. `spread` is the standard
-        deviation between nodes. `noise` is the standard deviation of one node's score between
-        rounds. `effect`, `spread` and `noise` are in points; a point is a score of 0.01. If `like`
-        names a model, the measured values of this model replace `spread` and `noise`.
+        Prints a line for each fraction in _FRACTIONS, about a trial with that fraction of `rounds`.
+        `models` is the number of models that the season tests. `spread` is the standard deviation
+        between nodes, and `noise` is that of one node's score between rounds. `effect`, `spread`
+        and `noise` are in points; a point is a score of 0.01. If `like` names a model, the measured
+        values of this model replace `spread` and `noise`.
 
         Raises CommandError if a value is out of range, or if no season tested the model `like`.
         """

@@ -58,7 +58,7 @@ class RoundEntry:
 
     `answered` marks the questions that count for the node, unanswered ones included. `solved` marks
     those that it solved. Both are in the order of the round's questions. `deviation` (`NodeLedger`)
-    is None if the node has none or it is not known. `reason` is a value of Score.Reason. If the
+    is None if the node has none or if it is unknown. `reason` is a value of Score.Reason. If the
     node missed the round, `reason` is one of MISSED, and `cells` is empty.
     """
 

@@ -56,8 +56,8 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
 
     Each is Clopper and Pearson's interval (Biometrika 26, 1934), with the effective n in place of a
     count. For a score s, its ends are the .025 quantile of Beta(s·n, (1 - s)·n + 1) and the .975
-    quantile of Beta(s·n + 1, (1 - s)·n). The coverage is at least 95 % for one dataset, and
-    for several with equally many questions. With unequal numbers of questions the coverage is
+    quantile of Beta(s·n + 1, (1 - s)·n). The coverage is at least 95 % for one dataset, and for
+    several with equally many questions. With unequal numbers of questions the coverage is
     approximate (`docs/statistics.md` has the reasons and figures). Jeffreys' interval is a tenth
     narrower at 50 questions and a fortieth at 500, but its coverage is .87 to .99.
     """

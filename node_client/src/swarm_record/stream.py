@@ -23,9 +23,9 @@ Singles = npt.NDArray[np.float32]
 def allocate_columns(end: int, questions: int) -> tuple[int, int]:
     """Return the first column of a round that is added to a stream, and the stream's new end.
 
-    `end` is the number of columns in the stream so far. If all `questions` of the round fit
-    into the first QUESTIONS columns, the round gets a column for each question. Otherwise it gets
-    one column, after the first QUESTIONS columns.
+    `end` is the number of columns in the stream so far. If all `questions` of the round fit into
+    the first QUESTIONS columns, the round gets a column for each question. Otherwise it gets one
+    column, after the first QUESTIONS columns.
     """
     if end + questions <= QUESTIONS:
         return end, end + questions

@@ -117,6 +117,6 @@ def mix_key(secret: bytes, value: BeaconValue) -> bytes:
     """Return the key with which a round's questions are drawn.
 
     The result is an HMAC-SHA256. Its key is `secret`, and its message is the 32 bytes that
-    `value.randomness` has in hex.
+    `value.randomness` encodes in hex.
     """
     return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

@@ -2,8 +2,8 @@
 
 A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
 answers have few characters. Each dataset needs a different skill (adding, multiplying, applying a
-rule to two numbers, copying in reverse order). Each has so many different questions that a model
-which improves in training also improves on the judge's questions. Nodes without a season train on
+rule to two numbers, copying in reverse order). Each has enough different questions for a model
+that improves in training to improve on the judge's questions too. Nodes without a season train on
 `STARTER_TASKS`. All base models of demos, except `thinker`, are warmed up on them.
 
 No season asks a question twice, so a mix lasts for a limited number of rounds

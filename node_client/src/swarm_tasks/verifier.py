@@ -114,9 +114,9 @@ class Verifier:
         get the key, tries them in order, several per request, until one gives a question that
         belongs to `part` by its text.
 
-        Raises RefusedError with code TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED. The code is also
-        TASK_CONFIG if no index gives such a question. The error is a GenerationError if the
-        generator hangs, ends the child, or raises at all indices of a request.
+        Raises RefusedError with code TASK_DATASET, TASK_CONFIG (also used if no index gives such a
+        question) or VERIFIER_FAILED. The error is a GenerationError if the generator hangs, ends
+        the child, or raises at all indices of a request.
         """
         check_config(dataset, config)
         position = StreamPosition(dataset, config, counter)

@@ -50,7 +50,7 @@ _DOCUMENTED = {
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
     """Set a response's ETag and Cache-Control, and return the response to send.
 
-    If the client already has the version that `etag` names, this is a 304, otherwise `response`.
+    This is a 304 if the client already has the version that `etag` names, otherwise `response`.
     """
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)
@@ -185,7 +185,7 @@ def count_rows(request: HttpRequest, *, rows: int) -> None:
     """Count a response of many rows as one request for every MAX_PAGE rows, rounded up.
 
     The client's request was already counted as one when it arrived, so this function adds the
-    others. The response is sent even if the count now exceeds the limit. Later requests in the same
+    rest. The response is sent even if the count now exceeds the limit; later requests in the same
     minute are then refused. Without a limit nothing is counted.
     """
     further = math.ceil(rows / MAX_PAGE) - 1

@@ -85,9 +85,8 @@ def draw_leaders(points: Iterable[ScorePoint], *, order: Sequence[str]) -> Figur
     """Draw a line for each node in `order`, with a band of intervals behind it.
 
     A line has a point for each round of the node. A point is the node's score over this round and
-    the rounds before it, as pooled by `pool_rounds`.
-    `points` are oldest first, with at least one for each node in `order`. The band of the first
-    node in `order`, the leader, is the most opaque.
+    the rounds before it, as pooled by `pool_rounds`. `points` are oldest first, with at least one
+    for each node in `order`. The band of the first node in `order`, the leader, is the most opaque.
     """
     by_node: defaultdict[str, list[ScorePoint]] = defaultdict(list)
     for point in points:

@@ -4,10 +4,10 @@ A message on `bus.VIEWERS` reports a change. Which nodes are connected, and the 
 change without a message. So watched views are also read after `IDLE_S` seconds without a message.
 After each reading of the watched views there is a pause of `PAUSE_S` seconds.
 
-A page of the leaderboard that is filtered or not the first is an uncommon view. Anybody can request
-such views, so they are read one at a time, and each reading is followed by a pause of the same
-length. All views are read in one thread: uncommon views take at most half of its time, and a common
-view waits for at most one of them.
+A filtered page of the leaderboard, or a page after the first, is an uncommon view. Anybody can
+request such views, so they are read one at a time, and each reading is followed by a pause of the
+same length. All views are read in one thread: uncommon views take at most half of its time, and a
+common view waits for at most one of them.
 """
 
 import asyncio

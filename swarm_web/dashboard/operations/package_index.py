@@ -121,7 +121,7 @@ def list_projects(request: HttpRequest, build: IndexBuild = "any") -> HttpRespon
 def list_wheels(request: HttpRequest, project: str, build: IndexBuild = "any") -> HttpResponse:
     """List a project's wheels with their hashes.
 
-    If the site has none, redirect to another index. A setting has its URL: PACKAGE_TORCH_CPU_URL
+    If the site has none, redirect to another index. Its URL is a setting: PACKAGE_TORCH_CPU_URL
     for the project `torch` if `build` is `cpu`, otherwise PACKAGE_FALLBACK_URL. Answer 404 instead
     of redirecting if this setting is empty, if the name is invalid, or if the project is
     `swarm-node`, which only this site may offer.
@@ -147,9 +147,9 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
 def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
     """Send the METADATA of a wheel (PEP 658). Answer 404 if the wheel or its metadata is missing.
 
-    If an index has no metadata file of a wheel, uv requests a part of the wheel. This site does not
-    serve parts, so that request would fail. After one such failure, uv downloads twice each wheel
-    that has no metadata file, even from other indexes.
+    If an index has no metadata file for a wheel, uv requests a part of the wheel. This site does
+    not serve parts, so that request would fail. After one such failure, uv downloads every wheel
+    without a metadata file twice, even from other indexes.
     """
     path = _find_wheel(project, filename)
     metadata = read_wheel(path).metadata if path else b""

@@ -48,7 +48,7 @@ def robots(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def join(request: HttpRequest) -> HttpResponse:
-    """Show how to join, what this takes (download, disk space, time), and what is shared."""
+    """Show how to join, what it takes (download, disk space, time), and what is shared."""
     context = {
         "lines": _list_choices(write_install_lines(settings.SITE_URL)),
         "updates": _list_choices(write_update_lines(settings.SITE_URL)),

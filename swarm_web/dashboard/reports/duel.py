@@ -49,7 +49,7 @@ class Duel:
 def choose_model(models: Sequence[str], requested: str | None) -> str | None:
     """Return the requested model. If `requested` is None or empty, return the first model.
 
-    If there are no models either, return None. Raises RequestError if the requested model is not in
+    If `models` is empty too, return None. Raises RequestError if the requested model is not in
     `models`.
     """
     if requested and requested not in models:

@@ -134,8 +134,8 @@ def find_mover(changes: Sequence[ScoreChange]) -> ScoreChange | None:
     """Return the most significant change; None if none is significant.
 
     A change is tested with Fisher's exact test, on the solved and missed questions in the two
-    rounds. The largest of many changes can be large by chance alone. So the p-values get
-    Bonferroni's correction for the number of all changes.
+    rounds. The largest of many changes can be large by chance alone, so the p-values get
+    Bonferroni's correction for the number of changes.
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]

@@ -71,8 +71,8 @@ def write_bytes(count: float) -> str:
 def write_change(found: LabComparison) -> str:
     """Write an arm's gain over the other arm, such as `+94 %`.
 
-    If the other arm's mean outcome is 0, there is no gain. Then write the arm's mean outcome minus
-    that of the other arm.
+    If the other arm's mean outcome is 0, there is no gain. The arm's mean outcome minus that of the
+    other arm is then written instead.
     """
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 

@@ -134,7 +134,7 @@ class NodeLine:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """Stands in for the `LeaderboardRow` of a node that has no row on the leaderboard."""
+    """Empty values instead of a `LeaderboardRow`, for a node that is not on the leaderboard."""
 
     rank: None = None
     remark: str = ""

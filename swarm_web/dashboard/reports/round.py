@@ -319,7 +319,7 @@ def read_round(judge_round: Round) -> RoundReport:
 
 
 def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport]:
-    """Return a function that makes the report of a question of this revealed round.
+    """Return a function that makes the report of any question in a revealed round.
 
     The round's summary is read once, now. Without a summary, all counts in the reports are 0.
     """

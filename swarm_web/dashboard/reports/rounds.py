@@ -30,7 +30,7 @@ class RoundLine:
 
     @property
     def middle(self) -> tuple[float, float] | None:
-        """First and third quartile of the trained nodes' scores; None without such scores."""
+        """First and third quartiles of the trained nodes' scores; None without such scores."""
         if self.summary is None or self.summary.low is None or self.summary.high is None:
             return None
         return self.summary.low, self.summary.high
@@ -96,7 +96,7 @@ def list_all_rounds() -> Listing[Round]:
 
 
 def list_started_seasons() -> Listing[Season]:
-    """List the seasons that have started. The season that was created last comes first."""
+    """List the seasons that have started, the most recently created one first."""
     return Listing(started_seasons(), Keyset("-pk"))
 
 

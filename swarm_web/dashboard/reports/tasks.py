@@ -65,12 +65,13 @@ class TaskLine:
     """One dataset of the season.
 
     `weight` is its share of the season's questions, in [0, 1]. `rungs` are the difficulty levels on
-    which nodes may train, None if the dataset is not on the allow-list; `rungs.home` is the index
-    of the level that the season uses. `example` is the dataset's newest question in the last
-    LATEST_ROUNDS closed rounds, empty if there is none. `rates` are the shares of right answers in
-    these rounds, by arm; arms without answers are left out. `informative` is the share of the
-    dataset's rollouts that are informative, None if it has none. Only the LATEST_ROLLOUTS newest
-    verified rollouts in the season's archive, of all datasets together, are counted.
+    which nodes may train, None if the dataset or its configuration is not allowed; `rungs.home` is
+    the index of the level that the season uses. `example` is the dataset's newest question in the
+    last LATEST_ROUNDS closed rounds, empty if there is none. `rates` are the shares of right
+    answers in these rounds, by arm; arms without answers are left out. `informative` is the share
+    of the dataset's rollouts that are informative. It covers only the LATEST_ROLLOUTS newest
+    verified rollouts in the season's archive, of all datasets together; None if the dataset has
+    none among these.
     """
 
     dataset: str
@@ -100,7 +101,7 @@ class TaskLine:
     def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
         """Each level's settings as (name, value) pairs, easiest level first.
 
-        Empty if the dataset is not on the allow-list.
+        Empty if the dataset or its configuration is not allowed.
         """
         return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
 

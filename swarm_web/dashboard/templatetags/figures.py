@@ -1,7 +1,8 @@
 """Template filters that format numbers: shares, intervals, rank ranges, sizes and times.
 
-A missing value is written as an en dash. It is None or, in most filters, also the empty string,
-which Django passes if a template variable does not exist. `ranks` and `moment` accept only None.
+A missing value is written as an en dash. None counts as missing and, in most filters, so does the
+empty string, which Django passes if a template variable does not exist. `ranks` and `moment` accept
+only None.
 """
 
 from collections.abc import Callable

@@ -159,7 +159,7 @@ def describe_node(node: Node) -> dict[str, str]:
 def update_watch(*, now: datetime) -> Watch:
     """Update the watch (`rules.Watch`) to `now`, store it in Redis, and return it.
 
-    The watch begins anew if Redis has lost it, or if another version of the site stored it in
+    The watch starts again if Redis has lost it, or if another version of the site stored it in
     another format. Silent nodes are then reported later than usual.
     """
     watch = continue_watch(_read_watch(), now=now, web_silence=heartbeat.web_silence())

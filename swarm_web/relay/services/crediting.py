@@ -312,7 +312,7 @@ def _record_learners(
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
     """Subtract these rollouts' credits from their authors' `Contribution.used_by_others`.
 
-    Call it in a transaction. Pass a rollout only once, because each call subtracts its credits
+    Call this in a transaction. Pass a rollout only once, because each call subtracts its credits
     again. Rows of `Exchange` are not changed.
 
     Credits over the limit for a pair of parties (`relay.pairs`) were never added, but are

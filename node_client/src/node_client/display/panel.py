@@ -30,7 +30,7 @@ _BORDER_COLUMNS = 4
 def render(
     view: NodeView, *, now: datetime, clock: float, height: int | None = None
 ) -> RenderableType:
-    """Return a view as a panel of at most `height` lines; if `height` is None, without a limit.
+    """Return a view as a panel of at most `height` lines; None sets no limit.
 
     `now` is the time in UTC, and `clock` the monotonic time in seconds (see `assess_health`).
     """

@@ -41,7 +41,7 @@ class LabPool:
         self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Start round `number`, and remove rollouts more than `rounds` (see the class) rounds old.
+        """Start round `number`, and remove rollouts that are more than `rounds` rounds old.
 
         Rollouts of exactly this age stay until their node shares new ones (`put`). Without them, a
         node that draws early in a round might find no rollouts of other nodes.
@@ -52,8 +52,8 @@ class LabPool:
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Add a node's rollouts, and remove its old ones.
 
-        A rollout is old after `rounds` rounds (see the class). `informative` has the ids of the
-        rollouts that the node declares informative.
+        A rollout is old after `rounds` rounds. `informative` has the ids of the rollouts that the
+        node declares informative.
         """
         declared = set(informative)
         self._pooled = [

@@ -65,8 +65,8 @@ def run_on_site(
     """Make one run with real clients and write its file, unless the run is finished.
 
     Each file in `tokens` has the token of one node. Raises SettingsError if there are too few
-    tokens, or if the arm has attackers. Both are checked even for a finished run. Raises
-    SettingsError also if the season's rules are not those of the experiment, and NodeError if a
+    tokens, or if the arm has attackers. Both are checked even for a finished run. Also raises
+    SettingsError if the season's rules are not those of the experiment, and NodeError if a
     client fails. Raises UnreadableRunError if the file of the finished run is damaged or has other
     settings than the experiment.
     """

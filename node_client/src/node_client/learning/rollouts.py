@@ -111,7 +111,7 @@ def assemble_training_set(
     size: int,
     rng: random.Random,
 ) -> TrainingSet:
-    """Return a training set of `size` groups (I + J): all external groups, the rest own groups.
+    """Return a training set of `size` groups (I + J): all external groups, plus own groups.
 
     The own groups are drawn uniformly, whether or not they are informative. They fill all places
     that external groups leave free. So the set is smaller than `size` only if there are too few own

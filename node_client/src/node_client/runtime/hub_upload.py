@@ -160,7 +160,7 @@ class HubUploader:
         Thread(target=job, name="hub", daemon=True).start()
 
     async def finish(self) -> None:
-        """Wait for an unfinished upload; after UPLOAD_TIMEOUT_S log a warning and return."""
+        """Wait for an unfinished upload; after UPLOAD_TIMEOUT_S, log a warning and return."""
         if self._idle.is_set():
             return
         log.info("waiting for the upload to %s", self._repository)

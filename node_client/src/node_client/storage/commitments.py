@@ -31,7 +31,7 @@ class RecordedCommitment(msgspec.Struct, frozen=True):
 
     `site` is the coordinator's address, and `seen_at` the time of receipt: ISO 8601 in UTC, by this
     machine's clock. `restored` identifies the site's last restore of a backup before `seen_at`: it
-    is the number of the chain link that records the restore, 0 if there was none.
+    is the number of the chain link that records the restore, or 0 if there was none.
     """
 
     site: str

@@ -94,10 +94,9 @@ def set_aside(path: Path, *, until: str) -> None:
 def read_rewards(path: Path, *, season: str, limit: int) -> list[float]:
     """Return the training rewards of the latest steps in `season`, oldest first, at most `limit`.
 
-    Steps are read from the newest backwards, and reading stops at a step of another season. The
-    file before this one (`metrics.1.jsonl`) is read too if this one has too few steps. Of each
-    file, only the last MiB is read. A line that cannot be decoded, or a file that cannot be read,
-    is skipped.
+    Steps are read from the newest backwards, up to the first step of another season. If the file
+    has too few steps, the one before it (`metrics.1.jsonl`) is read as well, but only the last MiB
+    of each. A line that cannot be decoded, or a file that cannot be read, is skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):

@@ -74,9 +74,9 @@ class ReconnectLimit:
     """Determines how long a node may wait before it reconnects. Times are monotonic seconds.
 
     The limit is `return_within` of the latest Welcome, but at least 1 s and at most MAX_PAUSE_S;
-    before the first Welcome, RETURN_WITHIN_S. It is MAX_PAUSE_S instead if the connection was lost
-    at least HURRY_S ago, or if the latest Welcome or RoundState announced a round that opens more
-    than SOON_S from now.
+    before the first Welcome, it is RETURN_WITHIN_S. It is MAX_PAUSE_S instead if the connection was
+    lost at least HURRY_S ago, or if the latest Welcome or RoundState announced a round that opens
+    more than SOON_S from now.
     """
 
     def __init__(self) -> None:
@@ -184,8 +184,8 @@ class CoordinatorConnection:
     def reconnect(self, *, after_s: float) -> None:
         """End the connection in `after_s` seconds and open a new one, to get a new Welcome.
 
-        Does nothing if the connection is already due to end. Without a connection, does nothing
-        either: the next connection begins with a Welcome anyway.
+        Does nothing if there is no connection, or if the present one is already due to end, because
+        the next connection begins with a Welcome anyway.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
             self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)

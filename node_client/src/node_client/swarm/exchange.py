@@ -106,9 +106,9 @@ class SwarmExchange:
         If `count` is 0 or there is no season, nothing is requested, and a request that was started
         earlier is cancelled.
 
-        Nothing is requested either if the result of an earlier request has not been fetched yet, or
-        if there is no connection. The same holds for a minute after the relay has refused a request
-        because this node is isolated.
+        Does nothing if the result of an earlier request has not been fetched yet, or if there is no
+        connection. The same holds for a minute after the relay has refused a request because this
+        node is isolated.
         """
         if count == 0 or self._season is None:
             self._cancel_fetch()

@@ -109,7 +109,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     The server refuses messages with fields that it does not know. The welcome says which of the
     newer fields it knows:
 
-    - if `logprobs` is true, `logprobs` of RequestRollouts, `logprobs` and `logprob` of Completion;
+    - if `logprobs` is true, `logprobs` of RequestRollouts, and `logprobs` and `logprob` of
+      Completion;
     - if `provenance` is true, `used` and `reflection` of ReportTraining;
     - if `declarations` is true, `informative` of PublishRollouts and `prefer` of RequestRollouts;
     - if `chain` is not null, `key` of Hello and `signature` of AnswerText.

@@ -89,7 +89,7 @@ _ARCHITECTURES = {
 
 
 def refuse_system_calls() -> None:
-    """Permanently forbid this thread the system calls that this module lists. They fail with EPERM.
+    """Permanently make the system calls that this module lists fail with EPERM in this thread.
 
     The filter also applies to threads and processes that this thread starts later. Needs
     no_new_privs or CAP_SYS_ADMIN. Raises OSError if the kernel refuses the filter, or if there is

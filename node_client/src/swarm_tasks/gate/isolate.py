@@ -35,8 +35,8 @@ def run_isolated(
     """Return the function's result, computed in a child process.
 
     Raises HungError, which is an IsolatedError, after `deadline_s` seconds of processor time or 20
-    times as many seconds of wall-clock time. Raises IsolatedError if the process died. Also raises
-    IsolatedError if the function raised an error; the message then has the error's type and text.
+    times as many seconds of wall-clock time. Raises IsolatedError if the process died, or if the
+    function raised an error; in the second case the message has the error's type and text.
     """
     receiver, sender = _fork.Pipe(duplex=False)
 

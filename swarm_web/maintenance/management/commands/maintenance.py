@@ -27,7 +27,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, what: str, **options: Any) -> None:
         """Perform the action and print the current state.
 
-        Raises CommandError if the end time is not a time or not in the future.
+        Raises CommandError if the end is not a valid time, or not in the future.
         """
         now = timezone.now()
         if what == "on":

@@ -76,10 +76,10 @@ def upgrade_if_requested(
 def install(site: Site, *, oldest: str, run: RunPython) -> str:
     """Install the client of a site and return its version.
 
-    Only the client is downloaded from the site; dependencies come from pip's usual index. Raises
-    UpgradeFailedError when the site has no newer client than this one, when pip fails, or when the
-    new client does not start. Also raises it when the new client is older than version `oldest`. If
-    `oldest` is empty, every newer version is accepted.
+    Only the client is downloaded from the site, which serves it with its hash; dependencies come
+    from pip's usual index. Raises UpgradeFailedError when the site has no newer client than this
+    one, when pip fails, or when the new client does not start. Also raises it when the new client
+    is older than version `oldest`. If `oldest` is empty, every newer version is accepted.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:

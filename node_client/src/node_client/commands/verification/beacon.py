@@ -45,9 +45,9 @@ def check_beacon(
     commitment. It is None if the chain has no such link. `before` has the links before it.
     `recorded` is the commitment that this machine recorded, or None.
 
-    `fetched` is the value from a server of the beacon, or None if no server gave one. If it is
-    None, the outcome is UNKNOWN unless a difference is found. The check is skipped if the round's
-    rules name no beacon.
+    `fetched` is the value from a server of the beacon, or None if no server gave one; the outcome
+    is then UNKNOWN unless a difference is found. The check is skipped if the round's rules name no
+    beacon.
     """
     beacon = named_beacon(published)
     if beacon is None:

@@ -29,7 +29,7 @@ class Chain:
 
     @property
     def covered_from(self) -> int:
-        """The number after that of the last round that was over when the chain began.
+        """One more than the number of the last round that was over when the chain began.
 
         A round is over when it has closed or become void. The number is 1 if no round was over, or
         if the chain has no links.

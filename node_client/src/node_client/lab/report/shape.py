@@ -238,7 +238,7 @@ class Reached(Struct, frozen=True):
 
 
 class OnsetReport(Struct, frozen=True):
-    """The difference of an arm's own reward from the baseline's, and when it exceeds chance.
+    """The difference between an arm's own reward and the baseline's, and when it exceeds chance.
 
     `difference` (arm minus baseline) is the mean over pairs of runs, averaged over ten rounds;
     `seeds` is the number of pairs. `band` is the band of chance: if the arms did not differ, the
@@ -281,7 +281,7 @@ class Report(Struct, frozen=True):
     """A whole report.
 
     - `design`: the experiment's `lab.runs.fingerprint`; `settings`: the text of `experiment.toml`.
-    - `seeds`: the paired seeds: those with a finished run in every arm that has finished runs. All
+    - `seeds`: the paired seeds, which have a finished run in every arm that has finished runs. All
       figures except `ArmReport.seeds` use only these seeds.
     - `left_out`: the other seeds with finished runs; `missing`: the names of unfinished runs.
     - `headline`, `notes`: sentences that state the main result and warnings.

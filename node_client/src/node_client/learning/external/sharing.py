@@ -33,11 +33,11 @@ def shareable_rollouts(
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
     Log-probs are by token, or one sum for each completion if the rollout would otherwise be too
-    large. Without `with_logprobs`, there are none. Three kinds of rollouts are left out:
+    large. Without `with_logprobs`, there are none. A rollout is left out if it has:
 
-    - with more or longer completions than the season allows, because other nodes would drop them;
-    - with a text that the protocol refuses;
-    - with a text that differs from the sampled bytes.
+    - more or longer completions than the season allows, because other nodes would drop it;
+    - a text that the protocol refuses;
+    - a text that differs from the sampled bytes.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)

@@ -43,7 +43,7 @@ class QuestionHistory:
 
         If fewer than `count` questions of the epoch are left, new questions fill the batch. The
         next epoch does not begin within a batch, because it depends on all results of this epoch.
-        A batch has failed if its results were not recorded. Then its old questions come first in
+        A batch has failed if its results were not recorded; its old questions then come first in
         the next batch, except those that `exclude` dropped.
         """
         self._places, self._pending = [*self._pending, *self._places], []

@@ -95,9 +95,9 @@ class Updater:
     def update(self, groups: Sequence[TrainingGroup], *, timer: StepTimer) -> UpdateReport:
         """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
-        Without a KL term, rows with advantage 0 have no gradient. The loss is a mean in which they
-        count, but the model does not process them. If there are no other rows, the policy does not
-        change, and all figures of the report are 0.
+        Without a KL term, rows with advantage 0 have no gradient. The model does not process
+        them, although they count in the loss's mean. If there are no other rows, the policy does
+        not change, and all figures of the report are 0.
 
         When memory runs out before the first step is complete, micro-batches are halved and the
         update starts over; when it runs out later, the remaining steps are skipped. Raises

@@ -72,7 +72,7 @@ class WritingHabits:
 def work_through(question: str, habits: WritingHabits, *, rng: random.Random) -> tuple[str, int]:
     """Return the worked solution of a sum, and the answer that it leads to, right or wrong.
 
-    The solution ends in `, `. With the probability 1 - `habits.worked`, it is empty and the answer
+    The solution ends in `, `. With probability 1 - `habits.worked`, it is empty and the answer
     is right. Raises ValueError for a question without a sum.
     """
     terms = read_terms(question)

@@ -25,7 +25,7 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer() -> Qwen2Tokenizer:
-    """Return a tokenizer with a token for each byte of UTF-8, each answer tag and common phrase.
+    """Return a tokenizer with a token for each UTF-8 byte, answer tag and common phrase.
 
     It has no merges. Its class is Qwen2's: when transformers loads a saved tokenizer, it chooses
     the class by the model's architecture, which is Qwen2. Tags and phrases are ordinary tokens, so
