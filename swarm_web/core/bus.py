@@ -85,7 +85,7 @@ class Switchboard:
     async def _run(self) -> None:
         """Pass doorbells to their listeners; subscribe again after a lost connection to Redis.
 
-        Returns if nothing listens when the connection is lost.
+        Returns after a lost connection if no listeners are left.
         """
         while self._listeners:
             try:

@@ -1,10 +1,10 @@
 """Limits on password logins in PERIOD_S seconds, counted in Redis by address and by name.
 
-An attempt is counted before the password is checked, so that simultaneous attempts cannot bypass
-the limit. An attempt refused for its address does not count for the name: a single address cannot
-lock an operator out. An attempt with the right password is subtracted afterwards; if the login also
-needs a second-factor code, allauth limits the codes. While Redis is unavailable, no attempt is
-refused.
+An IPv6 address counts as its /64 network. An attempt is counted before the password is checked, so
+that simultaneous attempts cannot bypass the limit. An attempt refused for its address does not
+count for the name: a single address cannot lock an operator out. An attempt with the right password
+is subtracted afterwards; if the login also needs a second-factor code, allauth limits the codes.
+While Redis is unavailable, no attempt is refused.
 """
 
 import hashlib

@@ -107,7 +107,7 @@ class AnswerSpeedOut(ReportSchema):
     answers: int = describe("How many answers arrived.", 32)
     milliseconds: int = describe("From the offer of the questions to the last answer.", 2400)
     training: float | None = describe(
-        "Completions a second in training, by the node's reports.", 6.4
+        "Completions a second in training, estimated from the node's reports.", 6.4
     )
     ratio: float | None = describe("Answers a second, divided by that.", 2.1)
     is_suspicious: bool = describe("Whether its model can hardly have written the answers.", False)
