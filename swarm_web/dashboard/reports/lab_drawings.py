@@ -61,9 +61,12 @@ def write_signed(value: float) -> str:
 
 
 def write_bytes(count: float) -> str:
-    """Write a number of bytes in GB, MB or kB, the first of these that it reaches, or else in B."""
+    """Write a number of bytes in GB, MB or kB, the first of these that it reaches, or else in B.
+
+    A number that `write_amount` would round up to 1000 of a unit is written as 1 of the next one.
+    """
     for size, unit in _SIZES:
-        if count >= size:
+        if count >= 0.9995 * size:
             return f"{write_amount(count / size)}{_THIN}{unit}"
     return f"{count:.0f}{_THIN}B"
 

@@ -7,7 +7,12 @@ import msgspec
 import pytest
 
 from swarm_web.dashboard.reports.lab import list_arms, read_answer, read_questions, sketch_answer
-from swarm_web.dashboard.reports.lab_drawings import chart_cost, chart_mechanism, draw_report
+from swarm_web.dashboard.reports.lab_drawings import (
+    chart_cost,
+    chart_mechanism,
+    draw_report,
+    write_bytes,
+)
 from swarm_web.lab.shape import PublishedReport
 from tests.dashboard.lab_reports import (
     ROUNDS,
@@ -120,3 +125,10 @@ def test_tables_of_points_describe_each_arm() -> None:
         ["4/4 sender", "3", "+200\u202f%"],
     ]
     assert list(chart_cost(report).rows[1]) == ["4/4", "246\u202f629", "6.13\u202fMB", "4.1"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(999, "999\u202fB"), (999_499, "999\u202fkB"), (999_500, "1\u202fMB")]
+)
+def test_size_has_the_largest_unit_that_it_reaches_after_rounding(count: int, text: str) -> None:
+    assert write_bytes(count) == text
