@@ -13,11 +13,15 @@ COMMIT = "c" * 40
 
 
 class ModelHub(LocalServer):
-    """Offers the files of a folder as the model `name`, and no other model."""
+    """Offers the files of a folder as the model `name`, and no other model.
 
-    def __init__(self, name: str, folder: Path, *, commit: str = COMMIT) -> None:
+    With `xet`, the address of a Xet storage, the hub refers to this storage for the weights.
+    """
+
+    def __init__(self, name: str, folder: Path, *, commit: str = COMMIT, xet: str = "") -> None:
         self.name = name
         self.commit = commit
+        self.xet = xet
         self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.requested: list[str] = []
         super().__init__(_handler_of(self))
@@ -32,7 +36,19 @@ class ModelHub(LocalServer):
         if path in (f"/api/models/{self.name}", f"/api/models/{self.name}/revision/main"):
             files = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
             return {"id": self.name, "sha": self.commit, "siblings": files}
-        return None
+        return {} if path == "/xet" else None
+
+    def xet_headers(self, path: str) -> dict[str, str]:
+        """Return the headers that lead to the Xet storage, for the paths that have them."""
+        if self.xet and path == "/xet":
+            return {
+                "X-Xet-Cas-Url": self.xet,
+                "X-Xet-Access-Token": "token",
+                "X-Xet-Token-Expiration": "9999999999",
+            }
+        if self.xet and path.endswith(".safetensors"):
+            return {"X-Xet-Hash": "a" * 64, "X-Xet-Refresh-Route": f"{self.address}/xet"}
+        return {}
 
     def find(self, path: str) -> bytes | None:
         """Return the content of a file of the model."""
@@ -63,6 +79,8 @@ def _handler_of(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
             else:
                 self.send_header("X-Repo-Commit", hub.commit)
                 self.send_header("ETag", f'"{_hash(content)}"')
+            for name, value in hub.xet_headers(path).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content or b"")))
             self.end_headers()
             if with_body and content is not None:

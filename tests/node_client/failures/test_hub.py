@@ -84,6 +84,17 @@ def test_download_that_cannot_be_written_is_not_blamed_on_the_hub(tmp_path: Path
     assert "the hub does not answer" not in ended.stderr
 
 
+def test_download_from_an_unreachable_xet_storage_is_reported(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    quickly = {"HF_XET_CLIENT_RETRY_MAX_DURATION": "1s"}
+    with ModelHub(NAME, tmp_path / "model", xet="http://127.0.0.1:9") as hub:
+        ended = train(tmp_path, HF_ENDPOINT=hub.address, **quickly)
+    assert (ended.returncode, ended.stdout) == (FAILED, "")
+    assert "its download from Xet, the hub's storage, failed" in ended.stderr
+    assert "HF_HUB_DISABLE_XET=1" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_older_download_is_used_if_a_newer_version_cannot_be_stored(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     with ModelHub(NAME, tmp_path / "model") as hub:

@@ -1,7 +1,7 @@
 """Checks before a run, and prepares its state folder.
 
-A run that starts at step 1 does not overwrite the files of an earlier run that saved a checkpoint or
-its progress, but renames them.
+A run that starts at step 1 does not overwrite the files of an earlier run that saved a checkpoint
+or its progress, but renames them.
 """
 
 import logging

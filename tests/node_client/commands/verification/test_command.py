@@ -213,6 +213,18 @@ async def test_refuted_round_stays_refuted_if_the_rest_is_unreadable(
     assert "answers cannot be read" in output
 
 
+async def test_refuted_season_stays_refuted_if_the_rest_is_unreadable(state: StateDir) -> None:
+    season = {"season": "autumn", "questions_per_round": 8, "minimum_questions": 0}
+    async with running(Coordinator()) as coordinator:
+        coordinator.pages["/api/v1/seasons?"] = (HTTPStatus.OK, json.dumps({"items": [season]}))
+        coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.OK, "not a link\n")
+        command = ["verify-season", coordinator.site.base, "--state-dir", str(state.path)]
+        result = await asyncio.to_thread(CliRunner().invoke, app, command)
+    assert result.exit_code == FAILED, result.output
+    assert "✗ chain" in result.output
+    assert "cannot be read" in result.output
+
+
 async def test_text_of_the_site_cannot_control_the_terminal(
     published: Published, state: StateDir, verifier: Verifier
 ) -> None:

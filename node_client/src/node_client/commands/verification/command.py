@@ -32,10 +32,9 @@ from node_client.commands.verification.records import (
     read_asked,
     read_round,
 )
-from node_client.commands.verification.report import conclude_checks, render_check
+from node_client.commands.verification.report import show_checks
 from node_client.commands.verification.results import check_results, read_results
 from node_client.display.terminal import fold_line
-from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.commitments import find_commitment
 from node_client.storage.heads import find_heads
@@ -65,7 +64,6 @@ def verify_round(
         published = read_round(fetch_record(site.round_record(number)))
     season = fold_line(published.rules.season, limit=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
-    outcomes = []
     checks = _run_checks(
         site,
         number,
@@ -75,18 +73,7 @@ def verify_round(
         verifier=verifier,
         beacon_urls=beacon_urls,
     )
-    try:
-        for check in checks:
-            outcomes.append(check.outcome)
-            console.print(render_check(check), soft_wrap=True)
-    except UncheckableError as problem:
-        # A difference that was found is certain, even if the other checks are not possible.
-        if CheckOutcome.DIFFERS not in outcomes:
-            raise
-        console.print(Text(f"? {problem.message}\n{problem.fix}"), soft_wrap=True)
-    outcome, words = conclude_checks(f"Round {number}", outcomes)
-    console.print(Text(words), soft_wrap=True)
-    return outcome
+    return show_checks(f"Round {number}", checks, console=console)
 
 
 def _run_checks(

@@ -1,11 +1,13 @@
 """Renders the results of checks for a terminal, without control characters from the site."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from rich.console import Console
 from rich.text import Text
 
 from node_client.commands.verification.checks import CheckOutcome, Difference, RoundCheck
 from node_client.display.terminal import fold_line
+from node_client.errors import UncheckableError
 
 _SIGNS = {
     CheckOutcome.HOLDS: ("✓", "green"),
@@ -16,6 +18,27 @@ _SIGNS = {
 }
 _NAME_WIDTH = 13
 _SIDE_CHARS = 160
+
+
+def show_checks(subject: str, checks: Iterable[RoundCheck], *, console: Console) -> CheckOutcome:
+    """Show each check as soon as it is made, and return the outcome of all checks together.
+
+    Raises UncheckableError if a check raises it. But if an earlier check has found a difference,
+    the error is only shown, and the outcome is DIFFERS.
+    """
+    outcomes = []
+    try:
+        for check in checks:
+            outcomes.append(check.outcome)
+            console.print(render_check(check), soft_wrap=True)
+    except UncheckableError as problem:
+        # A difference that was found is certain, even if the other checks are not possible.
+        if CheckOutcome.DIFFERS not in outcomes:
+            raise
+        console.print(Text(f"? {problem.message}\n{problem.fix}"), soft_wrap=True)
+    outcome, words = conclude_checks(subject, outcomes)
+    console.print(Text(words), soft_wrap=True)
+    return outcome
 
 
 def render_check(check: RoundCheck) -> Text:

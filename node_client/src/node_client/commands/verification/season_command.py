@@ -21,7 +21,7 @@ from node_client.commands.verification.listing import (
     list_rounds,
     list_seasons,
 )
-from node_client.commands.verification.report import conclude_checks, render_check
+from node_client.commands.verification.report import show_checks
 from node_client.commands.verification.results import read_results
 from node_client.commands.verification.season import (
     PlayedRound,
@@ -49,18 +49,14 @@ def verify_season(
     `name` is the season's name, or None for the newest season that has started. Each result is
     shown as soon as it is known. `state` is the folder of this machine's node, with its records.
     Raises NodeError if there is no such season, if it cannot be read, or if the site's chain grows
-    while the season is read.
+    while the season is read. But if an earlier check has found a difference, an error of a later
+    check is only shown, and the outcome is DIFFERS.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"
     console.print(Text(f"{subject} of {site.base}"), soft_wrap=True)
-    outcomes = []
-    for check in _run_checks(site, season, state=state, console=console):
-        outcomes.append(check.outcome)
-        console.print(render_check(check), soft_wrap=True)
-    outcome, words = conclude_checks(subject, outcomes)
-    console.print(Text(words), soft_wrap=True)
-    return outcome
+    checks = _run_checks(site, season, state=state, console=console)
+    return show_checks(subject, checks, console=console)
 
 
 def _choose(seasons: list[ListedSeason], name: str | None) -> ListedSeason:

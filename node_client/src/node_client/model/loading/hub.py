@@ -42,7 +42,8 @@ log = logging.getLogger(__name__)
 def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
     """Return the local folder of a model from the hub; files that the cache lacks are downloaded.
 
-    If the hub cannot be reached, or if the files cannot be stored, the model in the cache is used.
+    If the hub cannot be reached, or if the files cannot be downloaded or stored, the model in the
+    cache is used.
     Raises ModelUnavailableError if the cache then lacks the model, or if the hub has no such model
     or refuses it.
     """
@@ -69,13 +70,12 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
         if not isinstance(problem, OSError) or problem.errno not in _DISK_ERRORS:
             return _use_cache(name, cached, f"the hub does not answer ({first_line(problem)})")
         failure = f"its download cannot be stored in {constants.HF_HUB_CACHE} ({problem.strerror})"
-        if cached is not None:
-            return _use_cache(name, cached, failure)
-        raise unusable(
-            name,
-            failure,
-            fix="Free some space, or set HF_HOME to another folder that you can write to.",
-        ) from None
+        fix = "Free some space, or set HF_HOME to another folder that you can write to."
+        return _use_cache(name, cached, failure, fix=fix)
+    except RuntimeError as problem:  # hf_xet raises nothing more specific
+        failure = f"its download from Xet, the hub's storage, failed ({first_line(problem)})"
+        fix = "Try again later. If your network blocks Xet, set HF_HUB_DISABLE_XET=1."
+        return _use_cache(name, cached, failure, fix=fix)
 
 
 def _download(name: str, info: ModelInfo, *, on_progress: OnProgress, is_cached: bool) -> Path:
@@ -92,11 +92,14 @@ def _download(name: str, info: ModelInfo, *, on_progress: OnProgress, is_cached:
     return Path(folder)
 
 
-def _use_cache(name: str, cached: Path | None, failure: str) -> Path:
+def _use_cache(name: str, cached: Path | None, failure: str, *, fix: str = "") -> Path:
     """Return `cached`, a model's folder in the cache, and log why the hub is not used.
 
-    Raises ModelUnavailableError if `cached` is None.
+    Raises ModelUnavailableError if `cached` is None. `fix` is the remedy if the hub has the model;
+    without it, the hub could not be asked.
     """
+    if cached is None and fix:
+        raise unusable(name, failure, fix=fix)
     if cached is None:
         raise ModelUnavailableError(
             f"There is no folder {name}, and {failure}, so the model cannot be looked for there.",
