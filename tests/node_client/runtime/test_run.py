@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from node_client.commands.problems import FAILED
 from node_client.display.terminal import LineFormatter
 from node_client.runtime.showing import show_panel
 from tests.node_client.fakes import toy_policy
@@ -30,12 +31,12 @@ def two_steps(folder: Path) -> list[str]:
 
 
 def train_with_json(
-    folder: Path, *, stdout: int = subprocess.PIPE
+    folder: Path, *options: str, stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run these steps in a process that prints events to standard output."""
     return subprocess.run(
-        [sys.executable, "-m", "node_client", *two_steps(folder), "--json"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", "node_client", *two_steps(folder), "--json", *options],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
@@ -61,6 +62,16 @@ def test_json_output_contains_only_events(tmp_path: Path) -> None:
     assert printed[1]["memory"] > 2**20
     assert printed[1]["tokens_per_second"] > 0
     assert "Stopped." in ended.stderr
+
+
+@pytest.mark.slow
+def test_events_of_a_run_that_fails_before_its_first_step_are_complete(tmp_path: Path) -> None:
+    without_account = "class Error(Exception): ...\ndef login(prompt): return False\n"
+    (tmp_path / "wandb.py").write_text(without_account)
+    ended = train_with_json(tmp_path, "--report-to", "wandb", PYTHONPATH=str(tmp_path))
+    assert ended.returncode == FAILED, ended.stderr
+    events = [json.loads(line)["event"] for line in ended.stdout.splitlines()]
+    assert events == ["started", "problem", "stopped"]
 
 
 @pytest.mark.slow

@@ -132,18 +132,17 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             listeners=[journal.on_event, *([_print_event] if output == "json" else [])],
         )
         view.emit(describe_start(settings, view))
-        with Verifier() as verifier:
+        with report_end(view), Verifier() as verifier:
             async with ModelWorker() as worker:
                 equipment = Equipment(
                     policy=policy, verifier=verifier, worker=worker, view=view, team=team
                 )
                 node = make_node(settings, equipment)
                 stop_on_signals(node.stop, console=console)
-                with report_end(view):
-                    if output == "panel":
-                        await run_with_panel(node, view, console=console)
-                    else:
-                        await node.run()
+                if output == "panel":
+                    await run_with_panel(node, view, console=console)
+                else:
+                    await node.run()
         ending = describe_ending(view, folder=settings.state.path)
         with suppress(OSError):  # a terminal that was closed
             console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
