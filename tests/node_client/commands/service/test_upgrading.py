@@ -41,7 +41,7 @@ class FakePip:
             raise UpgradeFailedError("No matching distribution found")
         if "download" in words:
             folder = Path(words[words.index("--dest") + 1])
-            (folder / "swarm_node.whl").touch()
+            (folder / f"swarm_node-{self._version}-py3-none-any.whl").touch()
         return f"swarm-node {self._version}\n"
 
 
@@ -78,7 +78,7 @@ def test_client_comes_from_the_site_and_its_dependencies_from_the_default_index(
     assert outcome == f"updated from {CLIENT_VERSION} to 9.0.0"
     _, download, install, _ = pip.calls
     assert f"--index-url {SITE.base}/simple/ --no-deps --only-binary :all:" in download
-    assert install.endswith("swarm_node.whl")
+    assert install.endswith("swarm_node-9.0.0-py3-none-any.whl")
     assert "index" not in install
 
 
@@ -107,6 +107,13 @@ def test_failed_update_continues_with_the_old_client_and_reports_the_reason(
     noted = read_upgrade(state)
     assert noted is not None
     assert why in noted.problem
+
+
+def test_client_older_than_required_is_not_installed(state: StateDir) -> None:
+    write_upgrade(state, UpgradeRequest("9.0.0"))
+    pip = FakePip(version="8.0.0")
+    upgrade_if_requested(SITE, state, now=NOON, run=pip)
+    assert "download" in pip.calls[-1]
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,7 @@ RunPython = Callable[[Sequence[str]], str]
 
 
 class UpgradeFailedError(Exception):
-    """The upgrade failed; the message is the reason.
-
-    A new client that is older than required stays installed, because its version is compared only
-    after the installation.
-    """
+    """The upgrade failed; the message is the reason."""
 
 
 def run_python(arguments: Sequence[str]) -> str:
@@ -78,8 +74,9 @@ def install(site: Site, *, oldest: str, run: RunPython) -> str:
 
     Only the client is downloaded from the site, which serves it with its hash; dependencies come
     from pip's usual index. Raises UpgradeFailedError when the site has no newer client than this
-    one, when pip fails, or when the new client does not start. Also raises it when the new client
-    is older than version `oldest`. If `oldest` is empty, every newer version is accepted.
+    one, when pip fails, or when the new client does not start. Also raises it, and installs
+    nothing, when the new client is older than version `oldest`. If `oldest` is empty, every newer
+    version is accepted.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:
@@ -92,11 +89,11 @@ def install(site: Site, *, oldest: str, run: RunPython) -> str:
         wheels = ("--only-binary", ":all:")
         run((*pip, "download", *source, *wheels, "--dest", folder, f"swarm-node>{CLIENT_VERSION}"))
         [wheel] = Path(folder).iterdir()
+        version = wheel.name.split("-")[1]  # swarm_node-VERSION-py3-none-any.whl
+        if oldest and _is_older(version, oldest):
+            raise UpgradeFailedError(f"the site offers {version}, but requires {oldest}")
         run((*pip, "install", "--upgrade", str(wheel)))
-    version = run(("-m", "node_client", "--version")).split()[-1]
-    if oldest and _is_older(version, oldest):
-        raise UpgradeFailedError(f"the site offers {version}, but requires {oldest}")
-    return version
+    return run(("-m", "node_client", "--version")).split()[-1]
 
 
 def _is_older(version: str, oldest: str) -> bool:
