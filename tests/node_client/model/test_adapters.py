@@ -139,6 +139,20 @@ def test_folder_with_adapters_can_be_loaded_as_a_model(tmp_path: Path) -> None:
     assert begin_training(loaded, TrainConfig()).param_groups[0]["params"]
 
 
+def test_adapters_trained_on_adapters_can_be_loaded_as_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_policy().save(tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    for base, folder in (("base", "first"), ("first", "second")):
+        policy = Policy.load(base, device="cpu")
+        begin_training(policy, CONFIG)
+        trained(policy).save(tmp_path / folder)
+    monkeypatch.chdir("/")
+    loaded = Policy.load(str(tmp_path / "second"), device="cpu")
+    assert torch.allclose(logprobs(loaded), logprobs(policy), atol=1e-5)
+
+
 def test_adapters_of_fewer_layers_are_refused(tmp_path: Path) -> None:
     adapted(config=TrainConfig(lora_r=4, lora_target_modules=("q_proj",))).save(tmp_path)
     with pytest.raises(CheckpointError, match="in other places"):

@@ -1,6 +1,7 @@
 """Loads models by name or path, saves them as folders, and restores their weights."""
 
 import os
+import warnings
 from pathlib import Path
 
 import torch
@@ -54,7 +55,10 @@ def load_pretrained(
         base, tokenizer = load_pretrained(
             base_model_of(source), device=device, on_progress=on_progress
         )
-        return merge_into(base, source), tokenizer
+        merged = merge_into(base, source)
+        # New adapters record this name as their base model; the base alone would be another model.
+        merged.name_or_path = str(source)
+        return merged, tokenizer
     parameters = count_parameters(source, name=name_or_path)
     if parameters is not None:
         check_memory(name_or_path, parameters * torch.float32.itemsize, device=target)
@@ -101,7 +105,9 @@ def save_model(
     A model with adapters is written as its adapters only. Weights that are stored in halves are
     written as float32; `remainders` has the remainder of each of them.
     """
-    with full_precision(remainders):
+    with full_precision(remainders), warnings.catch_warnings():
+        # peft misses the base model's configuration if the base model is a folder of adapters.
+        warnings.filterwarnings("ignore", "Could not find a config file", UserWarning)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
 
@@ -129,7 +135,7 @@ def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
     if name_or_path in DEMO_BASES:
         return BASE_MODELS / name_or_path
     if os.path.exists(name_or_path):
-        return Path(name_or_path)
+        return Path(name_or_path).absolute()  # adapters record it as their base model
     return fetch_model(name_or_path, on_progress=on_progress)
 
 
