@@ -1,9 +1,11 @@
 """Adapters are trained, saved, loaded, disabled and merged; the model's weights do not change."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM
 
 from node_client.errors import CheckpointError, SettingsError
@@ -163,3 +165,43 @@ def test_adapters_of_fewer_layers_are_refused(tmp_path: Path) -> None:
 def test_policy_with_adapted_embeddings_samples_without_the_decoder() -> None:
     policy = adapted(config=TrainConfig(lora_r=4, lora_target_modules=("embed_tokens",)))
     assert not policy._can_decode
+
+
+class WeightCasts(TorchDispatchMode):
+    """Counts the casts of a policy's own weights."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.count = 0
+        self._weights = {weight.data_ptr() for weight in policy.trainable()}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        # Inference mode passes the first of these operations on, other modes the second.
+        if func.overloadpacket in (torch.ops.aten.to, torch.ops.aten._to_copy):
+            self.count += args[0].data_ptr() in self._weights
+        return func(*args, **(kwargs or {}))
+
+
+def test_weights_are_cast_once_and_not_for_each_sampled_token() -> None:
+    policy = adapted()
+    policy.set_precision("bf16")
+    counts = []
+    for tokens in (2, 8):
+        generator = torch.Generator().manual_seed(0)
+        with WeightCasts(policy) as casts:
+            [[answer]] = policy.generate(
+                ["2"], completions=1, max_new_tokens=tokens, temperature=1.0, generator=generator
+            )
+        assert len(answer.token_ids) == tokens
+        counts.append(casts.count)
+    assert counts[0] == counts[1] > 0
+
+
+def test_weights_are_unchanged_after_sampling() -> None:
+    policy = adapted()
+    policy.set_precision("bf16")
+    before = policy.trainable()
+    policy.generate(["2"], completions=1, max_new_tokens=2, temperature=1.0)
+    assert all(one is other for one, other in zip(policy.trainable(), before, strict=True))

@@ -1,6 +1,10 @@
 """The device that a model computes on, and the precision."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
+from torch import nn
 
 from node_client.errors import SettingsError
 from node_client.settings.choices import Precision
@@ -37,6 +41,29 @@ def choose_autocast(
         fast = parameters >= MIN_CAST_PARAMETERS and _has_fast_bf16(device)
         precision = "bf16" if fast else "fp32"
     return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+
+
+@contextmanager
+def linear_weights_as(dtype: torch.dtype, model: nn.Module) -> Iterator[None]:
+    """Replace the float32 weights of a model's linear layers by copies of type `dtype`.
+
+    After the block the layers have their own weights again. Under autocast the results are the
+    same, but autocast casts weights for each token that is sampled: it keeps no cast of a frozen
+    weight, and in inference mode none at all. Weights that are shared with an embedding are
+    replaced only in the linear layer.
+    """
+    layers = [
+        (layer, layer.weight)
+        for layer in model.modules()
+        if isinstance(layer, nn.Linear) and layer.weight.dtype == torch.float32
+    ]
+    try:
+        for layer, weight in layers:
+            layer.weight = nn.Parameter(weight.to(dtype), requires_grad=False)
+        yield
+    finally:
+        for layer, weight in layers:
+            layer.weight = weight
 
 
 def _fastest() -> str:

@@ -15,7 +15,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import adapters_disabled, add_adapters, has_adapters
 from node_client.model.decoder import Decoder, can_decode
-from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast
+from node_client.model.devices import MIN_CAST_PARAMETERS, choose_autocast, linear_weights_as
 from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.loading.pretrained import load_pretrained, load_weights, save_model
 from node_client.model.loading.progress import OnProgress, ignore_progress
@@ -237,9 +237,11 @@ class Policy:
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
         with ExitStack() as stack:
-            # A decoder with a copy of the weights does not need the one that autocast makes.
+            # A decoder with a copy of the weights does not need the casts that autocast makes.
             if decoder is None or self.remainders:
                 stack.enter_context(self._autocast())
+            if decoder is None and self._compute_dtype is not None:
+                stack.enter_context(linear_weights_as(self._compute_dtype, self._model))
             if decoder is not None:
                 stack.callback(decoder.free_cache)  # also if memory runs out
             tokens, logprobs = sample_completions(
@@ -309,8 +311,8 @@ class Policy:
     def _autocast(self) -> torch.autocast:
         """Return a context in which matrix products are computed in `_compute_dtype`.
 
-        Inside it, each trained weight is cast only once. The context does nothing if
-        `_compute_dtype` is None.
+        The context does nothing if `_compute_dtype` is None. Outside of inference mode, each
+        trained weight is cast only once in it.
         """
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)
