@@ -1,11 +1,13 @@
 """Applies the sandbox of a verifier child, then tries what it forbids; run by tests.
 
 `python -m tests.tasks.probing_child FILE` prints as JSON the measures that took effect and, for
-each attempt, its error; null if it succeeded. FILE lies outside what a child may read.
+each attempt, its error; null if it succeeded. FILE lies outside what a child may read. With a
+second argument, Landlock is not applied, as on a kernel without it.
 """
 
 import ctypes
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -16,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from swarm_tasks.child.sandbox import apply_sandbox
+from swarm_tasks.child import sandbox
 
 # Numbers of system calls without a Python function, on x86-64 and on arm64.
 _NUMBERS = {
@@ -33,8 +35,14 @@ _NUMBERS = {
     "memfd_secret": (447, 447),
     "fchmodat2": (452, 452),
     "getxattrat": (464, 464),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "kcmp": (312, 272),
+    "openat2": (437, 437),
+    "reboot": (169, 142),
 }
 _AT_FDCWD = -100
+_F_SETOWN_EX = 15
 # More than the limit on the process's own memory.
 _MUCH = 1800 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,11 +63,23 @@ def share_much_memory() -> None:
             shared[place] = 1
 
 
+def create_file(path: str) -> None:
+    """Create a file and remove it again. Raises OSError."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+    os.unlink(path)
+
+
+def refuse_landlock(paths: object) -> None:
+    """Stand in for Landlock on a kernel without it. Raises OSError."""
+    raise OSError("this kernel has no Landlock")
+
+
 def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
     """Return the attempts; `library` is a readable file, which they do not change."""
     read = os.stat(library)
     name = ctypes.create_string_buffer(b"probe")
     path = ctypes.create_string_buffer(secret.encode())
+    siginfo = ctypes.create_string_buffer(128)
     return {
         "socket": lambda: socket.socket(),
         "unix socket": lambda: socket.socket(socket.AF_UNIX),
@@ -68,12 +88,23 @@ def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
         "program": lambda: os.execv("/bin/true", ["true"]),
         "kill": lambda: os.kill(os.getppid(), 0),
         "own signal": lambda: os.kill(os.getpid(), signal.SIGCONT),
+        "queued signal": lambda: call("rt_sigqueueinfo", os.getppid(), 0, siginfo),
+        "queued signal of a thread": lambda: call(
+            "rt_tgsigqueueinfo", os.getppid(), os.getppid(), 0, siginfo
+        ),
+        "signal of a pipe": lambda: fcntl.fcntl(1, fcntl.F_SETOWN, os.getppid()),
+        "signal of a pipe to a thread": lambda: fcntl.fcntl(1, _F_SETOWN_EX, bytes(8)),
+        "compare": lambda: call("kcmp", os.getppid(), os.getpid(), 0, 0, 0),
+        "reboot": lambda: call("reboot", 0, 0, 0, None),
+        "truncate": lambda: os.truncate(secret, 0),
+        "truncate by opening": lambda: os.open(secret, os.O_RDONLY | os.O_TRUNC),
+        "new open call": lambda: call("openat2", _AT_FDCWD, path, bytes(24), 24),
         "passwd": lambda: open("/etc/passwd"),
         "parent": lambda: open(f"/proc/{os.getppid()}/environ", "rb").read(),
         "secret": lambda: open(secret),
-        "write": lambda: open(f"{secret}.new", "w"),
+        "write": lambda: create_file(f"{secret}.new"),
         "list": lambda: os.listdir(os.path.dirname(secret)),
-        "shm file": lambda: open("/dev/shm/probe", "w"),
+        "shm file": lambda: create_file("/dev/shm/probe"),
         "memory": lambda: bytearray(2 << 30),
         "shared memory": share_much_memory,
         "chmod": lambda: os.chmod(secret, 0o777),
@@ -119,8 +150,10 @@ def try_it(action: Callable[[], object]) -> str | None:
 
 def main() -> None:
     """Apply the sandbox to this process and try everything."""
-    secret = sys.argv[1]
-    took_hold = apply_sandbox()
+    secret, *without_landlock = sys.argv[1:]
+    if without_landlock:
+        sandbox.allow_reading_only = refuse_landlock
+    took_hold = sandbox.apply_sandbox()
     refused = {
         name: try_it(action) for name, action in attempts(secret, str(json.__file__)).items()
     }

@@ -74,12 +74,14 @@ def child() -> Iterator[ChildProcess]:
         child.kill()
 
 
-@pytest.fixture(scope="module")
-def locked_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str | None]]:
+@pytest.fixture(scope="module", params=[(), ("without Landlock",)], ids=["all", "no-landlock"])
+def locked_in(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, dict[str, str | None]]:
     secret = tmp_path_factory.mktemp("home") / "secret"
     secret.write_text("token")
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.tasks.probing_child", str(secret)],
+        [sys.executable, "-m", "tests.tasks.probing_child", str(secret), *request.param],
         capture_output=True,
         check=True,
         cwd=REPOSITORY,
@@ -139,7 +141,14 @@ def test_every_measure_that_the_system_supports_takes_effect(verifier: Verifier)
     ("measure", "actions"),
     [
         (Measure.NETWORK, ["socket", "unix socket"]),
-        (Measure.PROCESSES, ["fork", "program", "kill", "own signal", "anonymous file"]),
+        (
+            Measure.PROCESSES,
+            [
+                *("fork", "program", "kill", "own signal", "queued signal", "anonymous file"),
+                *("queued signal of a thread", "signal of a pipe", "signal of a pipe to a thread"),
+                *("compare", "reboot"),
+            ],
+        ),
         (Measure.FILESYSTEM, ["passwd", "parent", "secret", "write", "list", "shm file"]),
         (Measure.RLIMITS, ["memory", "shared memory", "thread"]),
         (
@@ -148,6 +157,7 @@ def test_every_measure_that_the_system_supports_takes_effect(verifier: Verifier)
                 *("chmod", "fchmod", "fchmodat", "chown", "lchown", "utime", "utime of a library"),
                 *("set attribute", "read attribute", "list attributes", "remove attribute"),
                 *("new attribute call", "watch", "watch all"),
+                *("truncate", "truncate by opening", "new open call"),
             ],
         ),
         (

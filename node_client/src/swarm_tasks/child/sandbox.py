@@ -32,9 +32,8 @@ class Measure(StrEnum):
     FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
     NETWORK = "network"  # no socket of any kind
     PROCESSES = "processes"  # no new process or program, no signal to and no memory of others
-    ATTRIBUTES = (
-        "attributes"  # no mode, owner, time or extended attribute of a file, no watch on it
-    )
+    # No mode, owner, time, extended attribute of a file, no smaller size, no watch on it.
+    ATTRIBUTES = "attributes"
     SHARED_MEMORY = "shared_memory"  # no memory, semaphore or queue that outlives the process
     SCHEDULING = "scheduling"  # no other priority, core or share of the disk
 
