@@ -116,3 +116,13 @@ def test_nothing_is_installed_without_a_systemd_session(
     assert result.exit_code == FAILED
     assert "--print` shows an example" in result.output
     assert not (tmp_path / "config").exists()
+
+
+def test_logs_of_a_launch_agent_are_read_from_its_state_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    (tmp_path / launchd.LOG).write_text("step 1\n")
+    words = ["service", "logs", PLAN.site.base, "--state-dir", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert capfd.readouterr().out == "step 1\n"

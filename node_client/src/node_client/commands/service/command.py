@@ -71,13 +71,15 @@ def status(url: Url) -> None:
 
 
 @app.command()
+@takes_settings("state_dir")
 def logs(
     url: Url,
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines")] = False,
+    choices: SettingChoices,
 ) -> None:
     """Show the output of the service."""
-    _manager().show_logs(_plan(choose(parse_site(url), flags={})), follow=follow)
+    _manager().show_logs(_plan(choices), follow=follow)
 
 
 @app.command()
