@@ -3,8 +3,9 @@
 import pytest
 import typer
 
-from node_client.commands.problems import REFUSED, explained_problems
+from node_client.commands.problems import FAILED, REFUSED, explained_problems
 from node_client.errors import CoordinatorRefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 
 
 def test_text_of_a_coordinator_cannot_control_the_terminal(
@@ -18,3 +19,12 @@ def test_text_of_a_coordinator_cannot_control_the_terminal(
     assert "Wait." in shown
     assert "\x1b]" not in shown
     assert "\x1b[2J" not in shown
+
+
+def test_failing_verifier_is_reported_with_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, explained_problems():
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child did not start")
+    shown = capsys.readouterr().err
+    assert ended.value.exit_code == FAILED
+    assert "verifier.failed: the verifier child did not start" in shown
+    assert "swarm-node doctor" in shown

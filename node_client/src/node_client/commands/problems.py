@@ -14,6 +14,7 @@ from node_client.errors import (
     UncheckableError,
     UpgradeDueError,
 )
+from swarm_protocol.errors import RefusedError
 
 FAILED = 1
 REFUSED = 2
@@ -27,19 +28,27 @@ UPGRADE_DUE = 75
 def explained_problems() -> Iterator[None]:
     """If the body raises NodeError, print two lines on standard error, and raise typer.Exit.
 
-    The first line is the error, the second what to do; the exit status depends on the error. Ctrl-C
-    prints "Interrupted." and exits with INTERRUPTED.
+    The first line is the error, the second what to do; the exit status depends on the error. The
+    same applies to a RefusedError of this machine's verifier. Ctrl-C prints "Interrupted." and
+    exits with INTERRUPTED.
     """
     try:
         yield
     except NodeError as problem:
-        # Parts of the text may come from a coordinator.
-        typer.secho(clean(f"{problem.code}: {problem.message}"), fg="red", err=True)
-        typer.echo(clean(problem.fix), err=True)
+        _print(problem.code, problem.message, fix=problem.fix)
         raise typer.Exit(exit_code_of(problem)) from None
+    except RefusedError as problem:  # the client handles refusals of a coordinator
+        _print(problem.code, problem.message, fix="Run `swarm-node doctor`: it tests the verifier.")
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
         typer.echo("\nInterrupted.", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _print(code: str, message: str, *, fix: str) -> None:
+    # Parts of the text may come from a coordinator.
+    typer.secho(clean(f"{code}: {message}"), fg="red", err=True)
+    typer.echo(clean(fix), err=True)
 
 
 def exit_code_of(problem: NodeError) -> int:
