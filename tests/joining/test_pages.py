@@ -62,6 +62,12 @@ def test_text_declared_by_the_client_is_escaped(browser: Client) -> None:
     assert "&lt;b&gt;tiny" in browser.get(f"/device/?code={request}").content.decode()
 
 
+def test_page_shows_the_model_of_a_client_that_names_no_version(browser: Client) -> None:
+    requester = JoinRequester(network="127.0.0.1", model="tiny-model")
+    request, _ = request_node(requester, now=timezone.now())
+    assert "tiny-model" in browser.get(f"/device/?code={request}").content.decode()
+
+
 def test_page_warns_if_the_request_came_from_another_network(browser: Client) -> None:
     request, _ = request_node(JoinRequester(network="192.0.2.9"), now=timezone.now())
     page = browser.get(f"/device/?code={request}").content.decode()
