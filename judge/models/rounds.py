@@ -173,7 +173,7 @@ class Question(models.Model):
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="questions")
     position = models.PositiveSmallIntegerField()
     dataset = models.CharField(max_length=80)
-    spec = models.JSONField(help_text="The task spec; whoever has it can make the answer.")
+    spec = models.JSONField(help_text="The task spec. Anybody who has it can compute the answer.")
     prompt = models.TextField()
 
     class Meta:

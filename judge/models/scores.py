@@ -48,7 +48,7 @@ class Score(models.Model):
         DECLINED = (
             "declined",
             _(
-                "invited, but only other nodes of its owner requested the questions: ranks "
+                "invited, but only other nodes of its owner got the questions: ranks "
                 "count the round as zero solved"
             ),
         )

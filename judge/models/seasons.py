@@ -244,8 +244,8 @@ class Season(models.Model):
         default=90,
         db_default=90,
         validators=[MaxValueValidator(100)],
-        help_text="In percent: a node that was scored in a smaller share of the rounds it was "
-        "invited to is not ranked. 0 ranks every node.",
+        help_text="In percent of the rounds that a node was scored in or missed: a node that was "
+        "scored in a smaller share is not ranked. 0 ranks every node.",
     )
 
     # ---- who may take part

@@ -26,7 +26,7 @@ from swarm_web.local.supervisor import Supervisor
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _SITE_NAME = "Murmuration"  # the default in swarm_web.settings
 # uvicorn gives open sockets 3 s (commands.serve_web). With the limits of nodes and databases, the
-# whole site stops within 10 s.
+# whole site stops within 10 s. The demo also ends its untrained node first, and stops within 14 s.
 _SITE_STOP_TIMEOUT_S = 3.2
 _POLL_S = 1.0
 

@@ -38,7 +38,7 @@ _CHARGES: dict[Conduct.Charge, tuple[Promise, Promise]] = {
     Conduct.Charge.WORTHLESS: (
         _(
             "%(bad)d of %(total)d checked rollouts are unusable: the question cannot be "
-            "regenerated or belongs to the judge, or the verifier hangs or fails on a "
+            "regenerated or is not for training, or the verifier hangs or fails on a "
             "completion."
         ),
         _("Update the client, and train on the season's tasks."),

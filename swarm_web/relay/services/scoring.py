@@ -23,7 +23,7 @@ def score_completions(
     question = verifier.question(spec)
     # A training index may still give a question that the judge owns: nodes drop it too.
     if question_part(question) is not Part.TRAINING:
-        raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
+        raise RefusedError(ErrorCode.TASK_FOREIGN, "the question is not for training")
     return question, verifier.score(spec, texts, rules=rules)
 
 

@@ -122,7 +122,7 @@ def expanded_levels(seeds: int) -> Interval:
     The levels are in [0, 1]. The lower one is below .025 and the upper one above .975, because the
     percentile interval is expanded (see the module).
     """
-    from scipy.special import ndtr, stdtrit  # from the extra `lab`
+    from scipy.special import ndtr, stdtrit  # slow to import
 
     low = float(ndtr(stdtrit(seeds - 1, (1 - CONFIDENCE) / 2) * math.sqrt(seeds / (seeds - 1))))
     return low, 1 - low
