@@ -152,7 +152,7 @@ def main() -> None:
     """Apply the sandbox to this process and try everything."""
     secret, *without_landlock = sys.argv[1:]
     if without_landlock:
-        sandbox.allow_reading_only = refuse_landlock
+        sandbox.allow_reading_only = refuse_landlock  # type: ignore[attr-defined]
     took_hold = sandbox.apply_sandbox()
     refused = {
         name: try_it(action) for name, action in attempts(secret, str(json.__file__)).items()

@@ -167,11 +167,11 @@ def test_policy_with_adapted_embeddings_samples_without_the_decoder() -> None:
     assert not policy._can_decode
 
 
-class WeightCasts(TorchDispatchMode):
+class WeightCasts(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the casts of a policy's own weights."""
 
     def __init__(self, policy: Policy) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
         self._weights = {weight.data_ptr() for weight in policy.trainable()}
 
