@@ -14,6 +14,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts, Rollout
+from swarm_tasks.verdicts import Reason, Verdict
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import group_of, toy_policy, toy_season, toy_stream
 
@@ -74,6 +75,15 @@ def test_rollout_with_text_invalid_in_messages_is_not_published(
     policy: Policy, verifier: Verifier, text: str
 ) -> None:
     rollout = own_rollout(verifier, [text, "5"])
+    assert share(rollout, policy) == []
+
+
+@pytest.mark.parametrize("reason", ["timeout", "verifier_error"])
+def test_rollout_that_the_verifier_cannot_score_is_not_published(
+    policy: Policy, verifier: Verifier, reason: Reason
+) -> None:
+    rollout = own_rollout(verifier, ["4", "5"])
+    rollout.verdicts[1] = Verdict(0.0, reason)
     assert share(rollout, policy) == []
 
 

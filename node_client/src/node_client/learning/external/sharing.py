@@ -36,6 +36,7 @@ def shareable_rollouts(
     large. Without `with_logprobs`, there are none. A rollout is left out if it has:
 
     - more or longer completions than the season allows, because other nodes would drop it;
+    - a completion on which the verifier hung or failed, for the same reason;
     - a text that the protocol refuses;
     - a text that differs from the sampled bytes.
     """
@@ -44,6 +45,7 @@ def shareable_rollouts(
         for rollout in rollouts
         if len(rollout.answers) <= season.completions
         and all(len(answer.token_ids) <= season.max_new_tokens for answer in rollout.answers)
+        and not any(verdict.failed for verdict in rollout.verdicts)
         and all(_is_sendable(answer, policy=policy) for answer in rollout.answers)
     ]
 
