@@ -1,4 +1,4 @@
-"""All data of an account, as values for Django's JSON encoder; docs/accounts.md explains them."""
+"""The export of an account's data, as values for Django's JSON encoder (docs/accounts.md)."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -92,7 +92,7 @@ class Admission:
             raise RefusedError(ErrorCode.RATE_LIMITED, message, retry_after=wait_s)
 
     def make_busy_error(self) -> RefusedError:
-        """Return the error that refuses a handshake while the database or Redis is unavailable."""
+        """Return the error that refuses a handshake while the database is unavailable."""
         message = "the coordinator's database does not answer"
         return RefusedError(
             ErrorCode.SERVER_BUSY, message, retry_after=self._next_slot(monotonic())

@@ -45,7 +45,7 @@ class TokenGate:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        """Call the inner application if the handshake has a valid token; otherwise refuse it."""
+        """Call the inner application if `_authenticate` accepts the handshake; else refuse it."""
         assert scope["type"] == "websocket"
         try:
             node = await _authenticate(scope)
@@ -67,7 +67,8 @@ class TokenGate:
 async def _authenticate(scope: WebSocketScope) -> Node:
     """Return the node with the handshake's token.
 
-    Raises RefusedError if the token is missing or wrong, the handshake must wait, or a store fails.
+    Raises RefusedError if the token is missing or wrong, its node is blocked, the handshake must
+    wait, or a store fails.
     """
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])

@@ -20,7 +20,7 @@ class Batcher(Generic[Item, Result]):
     thousand items that arrive together share a few transactions. `work` returns a result or an
     exception for each item, in order. If `work` raises one of STORE_ERRORS, all items of the batch
     fail. If it raises another exception, each item is processed again in a batch of its own, so
-    that only the bad item fails; the first attempt must have had no effect. A batch has at most
+    that only the bad item fails. Processing an item again must do no harm. A batch has at most
     MAX_BATCH items. Use one batcher per event loop.
     """
 

@@ -1,9 +1,9 @@
 """The node socket as an ASGI application.
 
 It runs on uvicorn without a Channels consumer, because a consumer would double the time that a
-message takes. uvicorn pings each socket and closes sockets that do not answer. uvicorn reads the
-next message of a socket only when this application asks for it, usually after it has answered the
-previous message (`inbox`).
+message takes. uvicorn pings each socket and closes sockets that do not answer. uvicorn stops
+reading a socket while a message from it waits for this application, which usually asks for the next
+message after it has answered the previous one (`inbox`).
 """
 
 import asyncio

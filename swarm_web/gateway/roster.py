@@ -130,7 +130,7 @@ class Roster:
     async def remove(self, connection: NodeConnection, *, goodbye: bool, now: datetime) -> None:
         """Remove a connection; record that the node left, unless a newer connection replaced it.
 
-        `goodbye` is whether the client closed the connection on purpose.
+        `goodbye` is the new value of `Node.said_goodbye`.
         """
         try:
             if self.is_listed(connection):

@@ -31,7 +31,8 @@ from swarm_web.relay.season_pool import Member, SeasonPool
 
 logger = logging.getLogger(__name__)
 
-# The maximum age of cached values; a doorbell drops them earlier.
+# The maximum age of cached values while the database is available. A doorbell drops the season and
+# the round earlier.
 _MAX_AGE_S = 2.0
 # How long answers are collected before grading is requested: a thousand nodes may submit at once.
 GRADING_PAUSE_S = 0.1

@@ -63,7 +63,8 @@ class LabCurves(Struct, frozen=True):
     held-out set, and `length` the number of tokens in a completion. `reflection` is the share of
     own completions with reflection, for the most frequent kind (recheck, hesitate or explore);
     `poisoned` is the share with a text that an attacker planted. All curves but `cumulative` and
-    `held_out` are averaged over ten rounds.
+    `held_out` are averaged over ten rounds. Raises ValueError if `own` or `cumulative` begins below
+    round 1.
     """
 
     own: LabCurve
@@ -137,7 +138,8 @@ class LabOnset(Struct, frozen=True):
     `difference` is averaged over ten rounds and has one value for each of `rounds`. If the arms did
     not differ, it would stay within ± `band` in all rounds with a probability of at least 95 %.
     `first` is the first round in which the difference is outside this band, `stays` the first round
-    from which it stays outside to the end. Each is None if there is no such round.
+    from which it stays outside to the end. Each is None if there is no such round. Raises
+    ValueError if `rounds` is empty, or if `difference` or `band` has another length.
     """
 
     arm: str
@@ -191,7 +193,8 @@ class LabReached(Struct, frozen=True):
 class LabPaperArm(Struct, frozen=True):
     """An arm of the controlled experiment in the SAPO paper.
 
-    `total` is the arm's cumulative reward in the paper, `gain` the ratio to the baseline's total.
+    `total` is the arm's reward in the paper, summed over nodes and rounds, `gain` the ratio to the
+    baseline's total.
     """
 
     name: str

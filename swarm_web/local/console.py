@@ -11,7 +11,7 @@ from typing import TextIO
 
 _NAME_WIDTH = 10
 _CHUNK_BYTES = 1 << 16
-_COLOURS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)  # ECMA-48 SGR foregrounds
+_COLOURS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)  # SGR foregrounds: ECMA-48 and aixterm
 _BOLD = 1
 
 

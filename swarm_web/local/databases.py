@@ -1,4 +1,6 @@
-"""Postgres and Valkey for one local site: loopback only, with a password, never as root.
+"""Postgres and Valkey for one local site: loopback only, with a password.
+
+Postgres refuses to run as root (`process.unprivileged_user`); Valkey runs as the caller.
 
 The programs come from Python wheels if these are installed, otherwise from the system. The wheels'
 own start functions are not used: if root calls one, it adds a user account and opens every parent
@@ -133,8 +135,8 @@ def _run(*command: str, folder: Path, run_as: RunAs, text: str = "") -> None:
 def _remove_stale_pid(path: Path) -> None:
     """Remove the pid file of a killed Postgres if another program now has that process id.
 
-    Postgres would mistake that program for a running Postgres and refuse to start. Postgres itself
-    handles all other pid files correctly, so they stay.
+    Postgres would mistake that program for a running Postgres and refuse to start. All other pid
+    files stay.
     """
     if not path.exists():
         return

@@ -6,8 +6,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-# The pause between a node's attempts to connect during a maintenance. After its end, all nodes have
-# reconnected within this time.
+# The longest pause between a node's attempts to connect during a maintenance. After its end, all
+# nodes have reconnected within this time.
 RETURN_TIME = timedelta(seconds=30)
 
 

@@ -10,7 +10,10 @@ from swarm_web.nodes.services import create_node, end_connection, rotate_token
 
 @admin.register(Node)
 class NodeAdmin(admin.ModelAdmin[Node]):
-    """Admin of nodes: view, create, block, replace tokens; what a client reports is read-only."""
+    """Admin of nodes: view, create, block, replace tokens.
+
+    What a client reports is read-only, except the arm.
+    """
 
     list_display = [
         "name",

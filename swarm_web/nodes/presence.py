@@ -17,8 +17,8 @@ from swarm_web.nodes.services import hash_token
 
 logger = logging.getLogger(__name__)
 
-# A node that lost its state folder makes a new key. Keys are never deleted, so their number is
-# bounded.
+# A node that lost its state folder makes a new key. Keys are never deleted, so the number of new
+# ones in a day is bounded.
 MAX_NEW_KEYS = 20
 DAY = timedelta(days=1)
 NEW_KEY_WAIT_S = 3600.0
@@ -55,7 +55,7 @@ class HelloRecord:
 class Departure:
     """A closed socket of a node.
 
-    `goodbye` is whether the client closed the socket itself, because it was stopped.
+    `goodbye` is the new value of `Node.said_goodbye`.
     """
 
     node_id: int

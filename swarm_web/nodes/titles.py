@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 MAX_LENGTH = 64
 _JOINERS = {"\u200c", "\u200d"}
-# Hangul fillers and the Braille pattern without dots: they count as letters, but are invisible.
+# Hangul fillers and the Braille pattern without dots: letters and a symbol that are invisible.
 _BLANKS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 # Combining marks per letter; no script needs more, and more would cover the lines above.
 _MAX_MARKS = 4
@@ -23,7 +23,7 @@ _FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def validate_title(title: str) -> None:
     """Raise ValidationError if a title is invalid. An empty title is valid.
 
-    A title must not contain invisible letters, line or paragraph separators, or control, surrogate,
+    A title must not contain _BLANKS, line or paragraph separators, or control, surrogate,
     private-use or unassigned characters. Of the format characters, only joiners are allowed. At
     least one character must be visible. In the decomposed form (NFD), at most _MAX_MARKS combining
     marks may follow each other.
@@ -46,8 +46,8 @@ def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
     Accents and joiners are removed. Compatibility characters such as full-width letters become
-    ordinary ones (NFKD), and every dash becomes an ASCII hyphen. Letters of other scripts that look
-    like ASCII letters are not replaced.
+    ordinary ones (NFKD), and every dash (category Pd) becomes an ASCII hyphen. A minus sign, and
+    letters of other scripts that look like ASCII letters, are not replaced.
     """
     return "".join(
         "-" if unicodedata.category(character) == "Pd" else character

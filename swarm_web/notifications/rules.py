@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from swarm_protocol.version import parse_version
 
-# A longer time without a pulse is an outage. A shorter one does not matter, because `last_seen` of
-# connected nodes is itself updated only every 15 s.
+# A longer time without a pulse counts as an outage here. A shorter one does not matter, because
+# `last_seen` of connected nodes is itself updated only every 15 s.
 _OUTAGE = timedelta(seconds=15)
 # The watch is updated every 15 s. If an update comes later than this, it is unknown whether nodes
 # could connect meanwhile.

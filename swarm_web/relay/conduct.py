@@ -26,17 +26,17 @@ evidence is counted: an hour of messages, or 256 spot checks. The findings:
   for the policies on which it errs most often, 4 in 100; for policies with short completions, at
   most 3 in 10,000. A node that copies everything gets this finding after 9 rollouts.
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts are useless for
-  training (the binomial test). A rollout is useless if its question cannot be generated or is the
-  judge's, or if the verifier hangs or fails on a completion. Examples of findings: 4 of the first
-  4, 8 of 20, 14 of 64. Completions without an answer are no evidence: an untrained model gives no
-  answers. The finding may be false if the worker's machine repeatedly stalls for the verifier's
-  whole deadline.
+  training (the binomial test). A rollout is useless if its question cannot be generated or is not
+  of the training class, or if the verifier hangs or fails on a completion. Examples of findings: 4
+  of the first 4, 8 of 20, 14 of 64. Completions without an answer are no evidence: an untrained
+  model gives no answers. The finding may be false if the worker's machine repeatedly stalls for
+  the verifier's whole deadline.
 - MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
   declares informative have no right completion (the binomial test); at least 17 must be checked. A
   client declares a rollout if its own verifier found both right and wrong completions, and
   verifiers agree: datasets that depend on the machine are on no allow-list. A rollout with only
-  right completions is not misdeclared, because clients with older rules accept fewer answers. A
-  rollout on which the verifier hangs or fails is left out.
+  right completions is not misdeclared, because clients with older rules accept fewer answers.
+  Useless rollouts are left out.
 - TOO_RIGHT, by spot checks: the share of checked rollouts with only right completions is larger
   than the node's judge scores allow.
 

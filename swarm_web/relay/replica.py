@@ -27,7 +27,7 @@ from swarm_web.relay.window import Bounds, Entry
 logger = logging.getLogger(__name__)
 
 _FIELD = b"e"
-# One batch stays below this, unless one rollout alone is larger.
+# The bodies of a batch have at most this many bytes together, unless one body alone has more.
 _BATCH_BYTES = 1 << 18
 # The number of batches of each stream in one read; the rest is read right after.
 _READ_BATCHES = 16

@@ -22,7 +22,8 @@ from swarm_web.relay.window import Bounds, Entry, Outcome, PoolWindow, Requester
 
 # Overhead of a rollout in a reply: the sender's name, the age and the field names.
 _OVERHEAD_BYTES = 128
-# Number of nodes whose last point is kept; old ones are dropped at each doubling.
+# When the times of this many nodes' last points are held, old times are dropped; then at each
+# doubling.
 _SWEEP_AT = 1024
 
 _encoder = msgspec.json.Encoder()

@@ -18,7 +18,7 @@ from swarm_protocol.messages import ReportTraining
 # Minimum interval between two points of a node's chart.
 POINT_EVERY_S = 180.0
 
-# While a store is down: hours of data of thousands of nodes; then only the latest is kept.
+# While a store is down: hours of data of hundreds of nodes; then only the latest is kept.
 MAX_POINTS = 20_000
 MAX_PAIRS = 200_000
 MAX_LESSONS = 50_000

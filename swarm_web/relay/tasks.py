@@ -17,7 +17,7 @@ from swarm_web.relay.services.declarations import check_declarations
 CHECKING_BUDGET_S = 2.0
 # How often CELERY_BEAT_SCHEDULE starts check_conduct.
 _RUNS_PER_MINUTE = 12
-# Rollouts that are scored together.
+# Rollouts that are taken off the queue together.
 _CHECK_BATCH = 8
 
 

@@ -162,7 +162,7 @@ def _ask(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Demo
 
 
 def _make_spec(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return the task spec that the round's secret gives for question number `counter`.
+    """Return the task spec that the round's secret gives for candidate `counter` of the dataset.
 
     The demo's question is invented, so this spec does not generate it.
     """

@@ -8,11 +8,11 @@ from datetime import timedelta
 class DemoSize:
     """How much demo data to write.
 
-    All seasons together have `rounds` closed rounds with about `seats` seats in all; each seat
-    gives one row of the rewards download. Each round has `questions` questions, and `cadence` is
-    the time between rounds. The last season has `archived` archived rollouts, at most `exchanges`
-    rows of `Exchange` for each of the last 24 hours, and `points` training points for each node
-    that trains.
+    All seasons together have `rounds` closed rounds with about `seats` seats in all, or fewer,
+    because a round has no more seats than nodes have joined; each seat gives one row of the rewards
+    download. Each round has `questions` questions, and `cadence` is the time between rounds. The
+    last season has `archived` archived rollouts, at most `exchanges` rows of `Exchange` for each of
+    the last 24 hours, and `points` training points for each node that trains.
     """
 
     nodes: int

@@ -9,7 +9,7 @@ NodeError                  what happened and why; `fix` says what to do
   MemoryExhaustedError     the model, its smallest batch or an optimizer step is too large
   UpgradeDueError          the node ends so that its service installs a newer client
   NotACoordinatorError     another server answers at the address
-  CoordinatorRefusedError  the coordinator refused this node permanently
+  CoordinatorRefusedError  the coordinator refused this node permanently, or issued no token
 """
 
 from typing import Any
@@ -23,7 +23,8 @@ USE_WSL = (
 class NodeError(Exception):
     """The client cannot continue: `message` says what happened and why, `fix` what to do.
 
-    `code` is the protocol's error code if the coordinator refused the node, otherwise `error`.
+    `code` is that of the refusal if the coordinator refused the node (`CoordinatorRefusedError`),
+    otherwise `error`.
     """
 
     code = "error"
@@ -76,7 +77,11 @@ class NotACoordinatorError(NodeError):
 
 
 class CoordinatorRefusedError(NodeError):
-    """The coordinator refused this node permanently; `code` is the protocol's error code."""
+    """The coordinator refused this node permanently, or did not issue a token for it.
+
+    `code` is the protocol's error code, or one of the client's own codes: `arm.changed`, or `join.`
+    followed by the error of the device flow.
+    """
 
     def __init__(self, message: str, *, fix: str, code: str) -> None:
         super().__init__(message, fix=fix)

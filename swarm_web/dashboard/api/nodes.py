@@ -213,7 +213,7 @@ Search = Annotated[
 def list_nodes(
     request: HttpRequest, search: Search = "", cursor: Cursor = "", limit: Limit = 100
 ) -> ListPage[NodeLine]:
-    """List all nodes that ever joined, or those whose names begin with `search`, by name."""
+    """List all nodes, or those whose names begin with `search`, by name."""
     now = timezone.now()
     return read_page(
         list_nodes_by_name(search),

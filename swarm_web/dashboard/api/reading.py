@@ -1,7 +1,8 @@
 """What all operations of the read API share: methods, errors, the rate limit, and ETags.
 
-GET and HEAD are answered, other methods refused. Errors are `{code, message, fix}`. Each response
-has an ETag; a client that sends it in If-None-Match receives 304 while nothing has changed.
+GET, HEAD and OPTIONS are answered, other methods refused. Errors are `{code, message, fix}`. Each
+response with status 200 has an ETag; a client that sends it in If-None-Match receives 304 while
+nothing has changed.
 """
 
 import logging
@@ -50,7 +51,8 @@ _DOCUMENTED = {
 def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
     """Set a response's ETag and Cache-Control, and return the response to send.
 
-    This is a 304 if the client already has the version that `etag` names, otherwise `response`.
+    This is a 304 if the client already has the version that `etag` names, a 412 if the request's
+    If-Match excludes it, and otherwise `response`.
     """
     response["ETag"] = etag
     patch_cache_control(response, public=True, no_cache=True)

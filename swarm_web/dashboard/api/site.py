@@ -91,7 +91,7 @@ for noun in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, t
 
 @cache
 def read_document() -> dict[str, Any]:
-    """Return the OpenAPI document, cached because it depends only on the code."""
+    """Return the OpenAPI document, cached because it depends only on the code and settings."""
     return dict(api.get_openapi_schema(path_prefix="api/"))
 
 

@@ -73,7 +73,7 @@ class AnswerMark:
     """One node's answer to one question, as a table shows it.
 
     `solved` is None until the answer is graded; `verdict` is the verifier's reason
-    (`swarm_tasks.verifier`). The answer arrived `latency_ms` milliseconds after the questions were
+    (`swarm_tasks.verdicts`). The answer arrived `latency_ms` milliseconds after the questions were
     sent to the node, and `second` seconds after the round opened. `second` is None if there is no
     answer.
     """

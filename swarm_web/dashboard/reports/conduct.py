@@ -91,7 +91,8 @@ class HandOuts:
     """The restricted nodes of a season: those whose hand-out weight is below 1.
 
     `counts` has (label of the finding, label of the weight's level, number of nodes) and covers all
-    restricted nodes. `nodes` has at most LISTED of them, the most recently restricted first.
+    restricted nodes. `nodes` has at most LISTED of them; the node whose level was set last comes
+    first.
     """
 
     counts: list[tuple[str, str, int]]

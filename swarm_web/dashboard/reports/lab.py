@@ -55,7 +55,8 @@ OUTCOMES: dict[Outcome, Promise] = {
 class Found:
     """A finding, and the folder of the report that it comes from (`source`).
 
-    `source` is None if the report is not in the summary's folder or not readable.
+    `source` is None if the report is not in the summary's folder or not readable, or if an earlier
+    folder of LAB_REPORTS has a report of the same name.
     """
 
     finding: LabFinding
@@ -131,9 +132,9 @@ class LabAnswer:
     """The lab's answer to "Does sharing help?": the verdict, and the finding that it follows from.
 
     The verdict is `helps` or `hurts` if the finding is confirmatory and significant, `unclear` if
-    it is confirmatory but not significant, and `explored` if it is exploratory. If nothing was
-    measured, the verdict is `unmeasured` and `found` is None. `ours` is whether the lab's summary
-    is shipped with the site.
+    it is confirmatory but not significant, and `explored` if it is exploratory. `found` is the
+    first finding about the first of QUESTIONS. Without one, the verdict is `unmeasured` and `found`
+    is None. `ours` is whether the lab's summary is shipped with the site.
     """
 
     verdict: LabVerdict

@@ -38,7 +38,7 @@ SUSPICIOUS_RATIO = 100.0
 # Number of results in the API, and on the page; charts show more.
 LISTED_ROUNDS = 60
 SHOWN_ROUNDS = 15
-# Large columns of scores and rounds that no report uses.
+# Columns of scores and rounds that a node's report does not use.
 _DEFERRED = ("answered", "solved", "round__rules", "round__secret")
 
 

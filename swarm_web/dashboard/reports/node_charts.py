@@ -29,7 +29,8 @@ from swarm_web.relay.models import TrainingPoint
 from swarm_web.relay.selectors.history import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
-# Numbers of rounds that a visitor can select. A chart has at most as many points as the smallest.
+# Numbers of rounds that a visitor can select. A node's line has at most as many points as the
+# smallest; the line of its untrained node may have more.
 SPANS = (CHARTED_ROUNDS, 4 * CHARTED_ROUNDS, 16 * CHARTED_ROUNDS)
 # Number of training reports in a chart; the relay keeps one every few minutes.
 CHARTED_POINTS = 288
@@ -86,7 +87,8 @@ def _read_untrained(
 ) -> list[ScorePoint]:
     """Return the points of the untrained node `base`, from the first to the last round of `points`.
 
-    The list is empty if `base` is None or there are no `points`.
+    The list is empty if `base` is None or there are no `points`. It has at most SPANS[-1] points,
+    the newest ones.
     """
     if base is None or not points:
         return []

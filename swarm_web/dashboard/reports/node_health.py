@@ -24,7 +24,7 @@ HealthState = Literal["good", "waiting", "bad"]
 class SeatStatus:
     """A node's seat in round `number`, which is open (`is_open`) or being scored.
 
-    `offered` is whether the node requested the questions; it answered `answered` of `questions`.
+    `offered` is whether the node got the questions; it answered `answered` of `questions`.
     `came_late` is whether it is late (see the glossary): it must wait for the next round.
     `half_over` is whether half of the answering time is over.
     """

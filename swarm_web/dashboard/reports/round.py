@@ -200,12 +200,12 @@ class RoundReport:
 
     @property
     def secret(self) -> str | None:
-        """The secret in hexadecimal; None until it is revealed."""
+        """The secret in hexadecimal; None unless the round is revealed (`Round.is_revealed`)."""
         return bytes(self.round.secret).hex() if self.round.is_revealed else None
 
     @property
     def rules(self) -> dict[str, Any] | None:
-        """The rules by which the questions were drawn; None until they are revealed."""
+        """The rules by which the questions were drawn; None unless the round is revealed."""
         return self.round.rules if self.round.is_revealed else None
 
 
@@ -300,7 +300,7 @@ def ordered_scores(judge_round: Round) -> QuerySet[Score]:
 
 
 def read_round(judge_round: Round) -> RoundReport:
-    """Read a round's report in a constant number of queries."""
+    """Read a round's report. The number of queries depends only on the number of questions."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
     questions, lead = [], None
     if judge_round.is_revealed:
@@ -337,7 +337,7 @@ def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport
 def _find_lead(judge_round: Round) -> Lead | None:
     competing = scores_of(judge_round).filter(node__quarantined=False).exclude(arm=Node.Arm.BASE)
     best = competing.values_list("node__name", "correct", "n", "score").first()
-    # Nodes without an answer come last.
+    # Nodes without a score come last.
     if best is None or (score := best[3]) is None:
         return None
     return Lead(*best[:3], score, nodes=competing.filter(score=score).count())

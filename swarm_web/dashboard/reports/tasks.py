@@ -140,7 +140,7 @@ class TaskReport:
 
 
 def read_tasks() -> SeasonTasks:
-    """Read the datasets of the shown season (`shown_season`), in six queries at most."""
+    """Read the datasets of the shown season (`shown_season`), in five queries at most."""
     season = shown_season()
     if season is None:
         return SeasonTasks(None, [])

@@ -27,7 +27,8 @@ from swarm_web.gateway.session import Session
 from swarm_web.relay.season_pool import EncodedRollout, RelayedRollout
 from swarm_web.relay.window import Strategy
 
-# More characters than a token has on average in any text; the server does not know the tokenizer.
+# More characters than a token has on average in ordinary text; the server does not know the
+# tokenizer. Long runs of spaces may exceed it.
 TOKEN_CHARACTERS = 32
 # The bytes of a frame besides its rollouts.
 _FRAME_OVERHEAD_BYTES = 1024

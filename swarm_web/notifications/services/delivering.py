@@ -61,9 +61,9 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
 def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
     """Record outcomes. Switch off channels whose receiver is gone or has failed for too long.
 
-    After a failure, a message is sent again after a pause. It gets at most MAX_ATTEMPTS attempts; a
-    test message gets only one. An outcome is ignored if its message is no longer waiting, or if a
-    later attempt to send the message has begun.
+    After a failure, a message is sent again after a pause, unless MAX_ATTEMPTS attempts were
+    started; a test message is not sent again. An outcome is ignored if its message is no longer
+    waiting, or if a later attempt to send the message has begun.
     """
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:

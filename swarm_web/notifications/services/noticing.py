@@ -94,9 +94,9 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 def notice_returns(*, now: datetime) -> int:
     """Queue messages about nodes that were silent and are back.
 
-    A channel gets a message about a node if a message about the node's silence was queued for it,
-    and if it still reports this event. Returns how many nodes this call handled, at most BATCH. 0
-    means that none is left.
+    A channel gets a message about a node if it has a message about the node's silence that is not
+    deleted yet (`prune_deliveries`), and if it still reports this event. Returns how many nodes
+    this call handled, at most BATCH. 0 means that none is left.
     """
     with transaction.atomic():
         news = list(

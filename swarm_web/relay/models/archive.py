@@ -32,13 +32,13 @@ class ArchivedRollout(models.Model):
 
     `rollout` is the id that its author gave it, and `step` the author's policy step. `completions`
     is a list of {text, finish_reason, score, solved, verdict}; `verdict` is a reason such as
-    "right" (`swarm_tasks.verifier`). The author's own scores are neither sent nor stored.
+    "right" (`swarm_tasks.verdicts`). The author's own scores are neither sent nor stored.
 
     The check sets `checked_at`. If it can score the rollout, it also sets `question`, `solved` (how
     many of `total` completions are right), and each completion's `score`, `solved` and `verdict`.
     Before the check, and if it cannot score the rollout, `question` is empty, and all `score`,
     `solved` and `verdict` are null; `failure` (an ErrorCode) says why the rollout could not be
-    scored. `learned_by` is the number of rows in `learned`.
+    scored. `learned_by` is the number of rows in `learned` when the last one was added.
     """
 
     season = models.ForeignKey(

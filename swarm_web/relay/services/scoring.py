@@ -21,7 +21,7 @@ def score_completions(
     part of the keyspace. Also raises the errors of `verifier.question` and `verifier.score`.
     """
     question = verifier.question(spec)
-    # A training index may still give a question that the judge owns: nodes drop it too.
+    # A training index may still give a question of another class: nodes drop it too.
     if question_part(question) is not Part.TRAINING:
         raise RefusedError(ErrorCode.TASK_FOREIGN, "the question is not for training")
     return question, verifier.score(spec, texts, rules=rules)

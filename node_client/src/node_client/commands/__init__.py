@@ -1,1 +1,1 @@
-"""The implementations of the commands of `swarm-node`, except `join` and `train`."""
+"""The implementations of the commands of `swarm-node`, except `join`, `train` and `make-model`."""

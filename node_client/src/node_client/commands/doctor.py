@@ -148,7 +148,7 @@ async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
     """Test a coordinator's web server, clock, encryption and node socket; return the results.
 
     With an empty `token` the socket cannot be tested, and its result has the level `warn`. If the
-    web server does not answer, or answers with an error status, nothing else is tested.
+    web server does not answer, or answers with a redirect or an error, nothing else is tested.
     """
     checks = await _check_web(site)
     if checks[0].level == "fail":

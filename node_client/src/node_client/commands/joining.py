@@ -1,7 +1,7 @@
 """The commands `login`, `logout` and `claim`, and how `join` gets a token for a new node.
 
 A person approves a code on the site, with any device, so this machine needs no browser. The token
-is never printed. It is saved in the state folder, which other users of this machine cannot read.
+is never printed. It is saved in the state folder, in a file that only the node's user can read.
 """
 
 from typing import Annotated

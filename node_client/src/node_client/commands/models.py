@@ -101,7 +101,7 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
     CheckpointError when there is no such checkpoint or it is not intact, SettingsError when both
     --model and `checkpoint` are given.
     """
-    from node_client.storage.export import choose_checkpoint  # imports safetensors
+    from node_client.storage.export import choose_checkpoint  # imports torch
 
     named = choices.given.get("model")
     if named is None or named.source is not Source.FLAG:

@@ -24,7 +24,7 @@ class NodeStatus(msgspec.Struct):
 
     `score` and its 95 % `interval` are fractions, over `n` questions in `rounds` rounds. `rank` has
     the node's best and worst possible rank. It is None for a node without a rank; `remark` then
-    says why.
+    says why, but is empty before the node's first scored round.
     """
 
     node: str

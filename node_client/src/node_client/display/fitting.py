@@ -1,7 +1,7 @@
 """Fits the panel's rows into the lines of a terminal.
 
 If there are too few lines, rows are shortened or removed, the least important first. The health
-row, the problem and its fix are shortened last.
+row, the problem and its fix are cut to one line last.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,6 @@
 """Answers "is my node working?" in one line, with the reason and a remedy.
 
-The node's page on the site answers with the same text if the site has the same information
-(`swarm_web.dashboard.reports.node_health`).
+The node's page on the site answers in similar words (`swarm_web.dashboard.reports.node_health`).
 """
 
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ class RolloutMaker:
         `wanted` rollouts are informative (`TrainingGroup.informative`), but at most
         `dynamic_batches` batches. DAPO has no such limit. Without it, a model that solves nothing,
         or everything, would never finish a step. Raises RefusedError when the verifier fails, and
-        MemoryExhaustedError when not even one completion fits into memory.
+        the errors of `TeamLeader.generate`.
         """
         rollouts: list[LocalRollout] = []
         batches = self.config.dynamic_batches if self.config.resampling == "dynamic" else 1

@@ -184,8 +184,8 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1, and return its report.
 
-        Raises RefusedError when the verifier fails, and MemoryExhaustedError when memory runs out
-        and smaller batches cannot help.
+        Raises RefusedError when the verifier fails, MemoryExhaustedError when memory runs out and
+        smaller batches cannot help, and NodeError when another process of the node has ended.
         """
         timer = StepTimer(clock_of(self.policy.device))
         external_places = self._mix.external

@@ -18,7 +18,8 @@ from transformers.cache_utils import DynamicLayer
 from node_client.model.padding import pad_left, positions_of
 
 FAMILY = ("llama", "mistral", "qwen2", "qwen3")
-# In smaller models, weights with the same input are copied into one matrix, for a single product.
+# In smaller models, and in all whose weights are converted to another type, weights with the same
+# input are copied into one matrix, for a single product.
 MAX_JOINED_PARAMETERS = 50_000_000
 _TOLERANCE = 1e-3
 

@@ -12,7 +12,7 @@ from node_client.storage.lines import append_lines
 
 # About 90,000 steps; with the previous file twice as many are kept.
 MAX_BYTES = 64 * 2**20
-# Bytes to read from the end of a file for its latest steps; 200 steps take a third of them.
+# Bytes to read from the end of a file for its latest steps; 200 steps take a seventh of them.
 _TAIL_BYTES = 1 << 20
 
 log = logging.getLogger(__name__)

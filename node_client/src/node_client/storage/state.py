@@ -68,7 +68,10 @@ class Lifetime(msgspec.Struct, frozen=True):
 
 
 class StateDir:
-    """One client's folder, with the paths of its files. Only its user may read it: it has secrets.
+    """One client's folder, with the paths of its files.
+
+    Other users cannot read its token and keys. If the client created the folder, they can read
+    nothing in it.
 
     These attributes are paths of files: `commitments` (coordinators' commitments to rounds),
     `heads` (the newest hashes of their public chains, as received), `answers` (answers that the

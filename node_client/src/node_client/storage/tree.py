@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-# Floats are read back with the same bits, NaN and infinities too.
+# Floats are read back with the same bits, infinities too; NaN is read back as NaN.
 _LEAVES = (type(None), bool, int, float, str)
 
 

@@ -12,7 +12,7 @@ from node_client.commands.init.table import KNOWN_MODELS, KnownModel
 from node_client.model.devices import choose_autocast
 from node_client.model.memory.estimates import Shape, free_bytes, needed_bytes
 
-# A prompt and a long answer: a model fits if a forward pass of this many tokens does.
+# A prompt and a long answer: a model fits if it can be trained on this many tokens at once.
 TOKENS_AT_ONCE = 1024
 # AdamW keeps two 4-byte numbers per parameter.
 STATE_BYTES = 8

@@ -53,8 +53,8 @@ def upgrade_if_requested(
 
     If the installation fails, the sentence gives the reason. After an attempt, successful or not,
     the request is saved as tried. If there is no request, or if it was tried before, nothing is
-    done and the result is None. Raises SettingsError when the request cannot be read, OSError when
-    it cannot be written.
+    done and the result is None. Raises SettingsError when the request cannot be read. Raises
+    OSError when a file cannot be written; the request is then not saved as tried.
     """
     request = read_upgrade(state)
     if request is None or request.tried_at is not None:

@@ -96,7 +96,7 @@ def _compare_times(
 
     The commitment's time is that of the link `scheduled`; a missing time is a doubt. A time less
     than LEAD before the value is a difference. If an earlier link of the chain (`before`) has a
-    later time, the site may have backdated `scheduled`, which is a doubt too.
+    time later by more than _LAG, the site may have backdated `scheduled`, which is a doubt too.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:

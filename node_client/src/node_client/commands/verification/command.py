@@ -56,9 +56,9 @@ def verify_round(
     """Check round `number`, show each result as soon as it is known, and return the outcome.
 
     `state` is the folder of this machine's node, with its records. `beacon_urls` has servers of the
-    public beacon. Raises UncheckableError if the round cannot be read, or if one of the checks is
-    not possible. But if an earlier check has found a difference, the error is only shown, and the
-    outcome is DIFFERS.
+    public beacon. Raises UncheckableError if data of the site cannot be downloaded, saved or read.
+    But if an earlier check has found a difference, this error is only shown, and the outcome is
+    DIFFERS. Raises SettingsError if a file in the folder cannot be read.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_record(site.round_record(number)))

@@ -81,7 +81,8 @@ class Recount:
         """Compare an answer's published verdict with our `verdict`, and record a difference.
 
         If the verdicts differ and ours is a timeout, the answer is counted as not comparable
-        instead. The same applies if the published verdict is a timeout with score 0.
+        instead. The same applies if the published verdict is a timeout, is not solved and has
+        score 0.
         """
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)

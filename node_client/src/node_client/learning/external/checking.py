@@ -33,10 +33,10 @@ from swarm_tasks.verifier import Verifier
 DropReason = Literal[
     "own",  # this node made it
     "duplicate",  # it was offered before
-    "foreign",  # its spec, or its number of completions, is not of this season
+    "foreign",  # its spec, number of completions or question class does not fit this season
     "not_decodable",  # this tokenizer cannot represent one of its completions
     "too_long",  # one of its completions is longer than this node trains on
-    "unscorable",  # the verifier failed or hung on it
+    "unscorable",  # the verifier failed or hung on it, or its node is ignored (MAX_UNGENERATED)
     "not_informative",  # its rewards are all equal, so its advantages are all zero
     "not_drawn",  # usable, but others were chosen (`external_sampling`)
 ]

@@ -125,7 +125,7 @@ class AutoMix(RolloutMix):
     values differ by more than MARGIN. The training set has `size` places, and `external` is the
     number of external places at the start. Both kinds keep at least one place. At least a quarter
     of the places (rounded down) stay own, or `batch` places if that is less. At most `batch`
-    places are own, because a step generates only `batch` own rollouts.
+    places are own, because a step may generate no more than `batch` own rollouts.
     """
 
     def __init__(self, external: int, *, size: int, batch: int) -> None:

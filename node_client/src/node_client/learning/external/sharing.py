@@ -51,7 +51,10 @@ def shareable_rollouts(
 
 
 def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
-    """Yield a text for each setting that keeps some or all rollouts from being shared."""
+    """Yield a text for each setting above the season's limits, so that rollouts are not shared.
+
+    These settings are `num_generations` and `max_completion_length`.
+    """
     if (config.num_generations or 0) > season.completions:
         yield (
             f"No rollout is shared: num_generations is {config.num_generations}, and others in the"
@@ -119,11 +122,12 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
 
 
 def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
-    """Return whether the protocol accepts the text and the text is exactly what was sampled.
+    """Return whether the protocol accepts the text and decoding has lost no sampled bytes.
 
     The protocol refuses NUL, lone surrogates and texts that are too long. Sampled tokens that are
     not valid UTF-8 are decoded to U+FFFD, which other nodes would learn to write. So a text with
-    U+FFFD is sent only if it encodes to the sampled tokens.
+    U+FFFD is sent only if it encodes to the sampled tokens. Special tokens are left out of a text,
+    which is sent without them.
     """
     text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:

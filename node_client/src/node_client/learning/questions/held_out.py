@@ -1,11 +1,12 @@
 """Evaluation of a policy on questions that no node of the season trains on.
 
-Every node, arm and run has the same questions: a public key selects them from the held-out part of
-the keyspace (`swarm_tasks.keyspace`). By default a policy is evaluated as by the judge: one answer
-to each question, with the season's temperature and maximum number of tokens, scored as macro
-pass@1. Alternatively each question is answered several times, and its score is the share of right
-answers, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend only on
-the season's seed, so two evaluations differ only in the policy.
+Every node, arm and run with the same `eval_tasks` has the same questions: a public key selects them
+from the held-out part of the keyspace (`swarm_tasks.keyspace`). By default a policy is evaluated as
+by the judge: one answer to each question, with the season's temperature and maximum number of
+tokens, scored as macro pass@1. Alternatively each question is answered several times, and its score
+is the share of right answers, as in SRPO's pass@1 over 32 samples (arXiv 2504.14286). The random
+numbers depend only on the season's seed, so two evaluations differ only in the policy, if memory
+allows both the same batches.
 """
 
 import math
@@ -24,8 +25,8 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
-# Few enough that a judge round, which may run between two batches, waits no longer than for a step;
-# and the same for every node, because sampled answers depend on it.
+# Few enough that a judge round, which may run between two batches, waits about as long as for a
+# step; and the same for every node, because sampled answers depend on it.
 QUESTIONS_AT_ONCE = 32
 ANSWERS_AT_ONCE = 256
 

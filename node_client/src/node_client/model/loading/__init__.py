@@ -1,1 +1,1 @@
-"""Where models come from: a folder, the Hugging Face Hub, or the demo bases in this package."""
+"""Where models come from: a folder, the Hugging Face Hub, or the demo bases of the client."""

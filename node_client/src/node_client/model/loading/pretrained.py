@@ -48,7 +48,8 @@ def load_pretrained(
 
     Raises ModelUnavailableError if the model cannot be found or loaded, or its tokenizer has no
     end-of-sequence token; SettingsError if the device is not available, or adapters need peft,
-    which is missing; and MemoryExhaustedError if the weights are too large for the device.
+    which is missing; and MemoryExhaustedError if the headers of safetensors files show that the
+    weights are too large for the device.
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):

@@ -152,8 +152,8 @@ def fitting_share(tokens: int, *, free: int, resident: int, per_token: int) -> f
 def free_bytes(device: torch.device) -> int:
     """Return how many bytes this process can still allocate on a device.
 
-    The result respects the owner's memory limit for this process on CUDA, and the memory limit of
-    the container on other devices.
+    On CUDA, the result respects the owner's memory limit for this process. On other devices, it is
+    the machine's available memory within the memory limit of the container.
     """
     if device.type == "cuda":
         return free_within_limit(device)
