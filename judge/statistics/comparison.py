@@ -289,7 +289,8 @@ def _make_claim(
     adjusted_arms = _split(adjust(counted, trial.covariates), trial.swarm)
     difference, interval = _estimate(trial, is_valid, *adjusted_arms)
     rounds, noise = trial.rounds[-1][is_valid], trial.noise[is_valid]
-    spread = None if missing else estimate_spread(adjusted_arms, rounds=rounds, noise=noise)
+    is_estimated = difference is not None and not missing
+    spread = estimate_spread(adjusted_arms, rounds=rounds, noise=noise) if is_estimated else None
     p_adjusted = adjusted[model] if tested else None
     return ArmsClaim(
         model=model,
@@ -367,16 +368,17 @@ def _count_missing(trial: ModelTrial, *, missing_rounds: int) -> Missing | None:
 def decide(difference: float | None, p_value: float | None, *, lead: float) -> Verdict:
     """Return the verdict on the two arms of a comparison.
 
-    If `difference` (swarm - isolated) or `p_value` is None, the verdict is "too_few". An arm is
-    better ("swarm_better" or "isolated_better") if the p-value is at most ALPHA, and `difference`
-    and `lead` are both positive or both negative. Otherwise the verdict is "not_shown".
+    If `p_value` is None, the verdict is "too_few". An arm is better ("swarm_better" or
+    "isolated_better") if the p-value is at most ALPHA, and `difference` (swarm - isolated) and
+    `lead` are both positive or both negative. Otherwise the verdict is "not_shown", also if
+    `difference` is None because it cannot be estimated.
 
     `lead` has the sign that the difference had at the look at which the p-value first fell to its
     present value.
     """
-    if difference is None or p_value is None:
+    if p_value is None:
         return "too_few"
-    if p_value > ALPHA or difference * lead <= 0:
+    if difference is None or p_value > ALPHA or difference * lead <= 0:
         return "not_shown"
     return "swarm_better" if difference > 0 else "isolated_better"
 

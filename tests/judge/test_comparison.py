@@ -218,6 +218,13 @@ def test_an_empty_arm_has_no_difference() -> None:
     assert (claim.difference, claim.interval, claim.verdict) == (None, None, "too_few")
 
 
+def test_arms_that_a_fact_separates_completely_are_tested_without_a_claim() -> None:
+    joined = [[0.0]] * 5 + [[3.0]] * 5
+    claim = claim_about(BETTER, WORSE, covariates=joined)
+    assert (claim.p_value, claim.verdict, claim.missing) == (1.0, "not_shown", None)
+    assert (claim.interval, claim.spread) == (None, None)
+
+
 @pytest.mark.parametrize("other", [0.1, -0.1])
 def test_arms_without_any_spread_have_no_interval(other: float) -> None:
     claim = claim_about([0.1] * 6, [other] * 5)

@@ -171,11 +171,21 @@ class CompareReport:
         """In words, after how many rounds the last and the next test are; empty without claims."""
         if self.season is None or not self.look:
             return ""
+        first = plan_looks(self.season.trial_rounds)[0]
         counts = {
+            "first": first,
             "look": self.look,
             "next": self.next_look,
             "trial": self.season.trial_rounds,
         }
+        if self.next_look is None and self.look < first:
+            return (
+                _(
+                    "The season ended before the first test, which was planned after %(first)s "
+                    "rounds."
+                )
+                % counts
+            )
         if self.next_look is None:
             return (
                 _(
@@ -184,7 +194,7 @@ class CompareReport:
                 )
                 % counts
             )
-        if self.look < plan_looks(self.season.trial_rounds)[0]:
+        if self.look < first:
             return _("The first test is after %(next)s of %(trial)s rounds.") % counts
         return (
             _("Result after %(look)s rounds. The next test is after %(next)s of %(trial)s.")

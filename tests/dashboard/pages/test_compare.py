@@ -1,5 +1,6 @@
 """Test the comparison of swarm and isolated nodes: claims, p-values, and missing data."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -130,6 +131,16 @@ def test_ended_season_has_no_next_look(season: Season, client: Client) -> None:
     end_season(season, now=timezone.now())
     assert "the last test was after 50 rounds" in read(client)
     assert client.get("/api/v1/compare").json()["final"] is True
+
+
+def test_season_that_ended_before_its_first_test_does_not_show_a_test(
+    season: Season, client: Client
+) -> None:
+    store(season, replace(make_untested_claim(), look=2))
+    end_season(season, now=timezone.now())
+    html = read(client)
+    assert "The season ended before the first test, which was planned after 7 rounds." in html
+    assert "the last test was" not in html
 
 
 def test_claim_stored_without_looks_is_shown(season: Season, client: Client) -> None:
