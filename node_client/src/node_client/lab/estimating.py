@@ -21,7 +21,7 @@ from node_client.lab.swarm import LabSwarm
 from node_client.model.demo.tokenizer import build_tokenizer
 
 TRIAL_ROUNDS = 2
-# Qwen2.5-0.5B's shape (its config.json on the Hugging Face Hub).
+# Qwen2.5-0.5B's shape (its config.json on the Hugging Face Hub), with fewer positions.
 HALF_BILLION: dict[str, Any] = {
     "vocab_size": 151_936,
     "hidden_size": 896,
@@ -39,9 +39,10 @@ class RunCost:
     """The measured cost of one node, and the size of the whole experiment.
 
     Attackers do not train and are not counted. `seconds` and `tokens` are the mean time and the
-    mean number of generated tokens of a training step; `bytes_per_node` is memory. `nodes` is the
-    number of nodes of the largest arm. `node_steps` is the number of training steps of all nodes
-    together, over all arms and seeds.
+    mean number of generated tokens of a training step; an evaluation that is due in a measured
+    round counts in `seconds`. `bytes_per_node` is memory. `nodes` is the number of nodes of the
+    largest arm. `node_steps` is the number of training steps of all nodes together, over all arms
+    and seeds.
     """
 
     seconds: float

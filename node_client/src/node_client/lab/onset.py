@@ -67,7 +67,7 @@ def find_onset(differences: Floats) -> Onset:
     scale = np.where(size > 0, size, 1.0)
     signs = sign_flips(len(differences))
     largest = np.sort(np.max(np.abs(signs @ (differences / scale)) / len(differences), axis=1))
-    # The share of all sign patterns that may deviate as much as what is called significant.
+    # The number of sign patterns that may deviate as much as what is called significant.
     allowed = int(LEVEL * len(signs))
     band = largest[-1 - allowed] * size
     beyond = np.abs(mean) > band * (1 + 1e-9)

@@ -22,7 +22,7 @@ from swarm_tasks.verifier import Verifier
 # For the demo models, every character and every answer tag is one token.
 PLANTED = "zqz "
 GARBAGE = "?"
-# The protocol's minimum.
+# Encoded as the protocol's minimum, -31.9995.
 MIN_LOGPROB = -32.0
 CANDIDATES = 64
 

@@ -1,9 +1,10 @@
 """One run through a real coordinator, with one client process for each node.
 
 Node keys, base models and settings are the same as for a run in one process, so that the results
-can be compared. Two things differ: every node has its own pace, and the pool is that of the
-coordinator. The run ends when its slowest node has finished. Each run needs its own open
-season on the coordinator, with the experiment's tasks and rules and without other nodes.
+can be compared. Three things differ: every node has its own pace, the pool is that of the
+coordinator, and settings that count judge rounds count the coordinator's. The run ends when its
+slowest node has finished. Each run needs its own open season on the coordinator, with the
+experiment's tasks and rules and without other nodes.
 """
 
 import os

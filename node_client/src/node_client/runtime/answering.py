@@ -29,7 +29,7 @@ from swarm_protocol.messages import (
 )
 
 POLL_S = 20.0
-# Maximum age of this node's own leaderboard row in the panel.
+# From this age on, this node's own leaderboard row in the panel is requested again.
 STANDING_MAX_AGE_S = 30.0
 QUESTIONS_AT_ONCE = 16
 # Number of answered rounds to remember; only the current one is ever asked for.

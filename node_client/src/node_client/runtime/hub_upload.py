@@ -29,7 +29,7 @@ from node_client.storage.state import write_private
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import CLIENT_VERSION
 
-# How long a run that ends waits for an unfinished upload.
+# How long a run that pauses or ends waits for an unfinished upload.
 UPLOAD_TIMEOUT_S = 60.0
 
 log = logging.getLogger(__name__)

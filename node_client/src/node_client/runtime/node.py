@@ -1,6 +1,7 @@
 """One running node: the connection, the training, the judge rounds and the reports, side by side.
 
-Training never waits for the network. Messages of the coordinator arrive here, through the
+A training step waits for the network only while it fetches external rollouts, for at most
+`swarm.exchange.FETCH_TIMEOUT_S` seconds. Messages of the coordinator arrive here, through the
 `ConnectionListener` interface, and are passed to the part that they concern.
 """
 
@@ -54,7 +55,7 @@ from swarm_protocol.messages import (
 WELCOME_TIMEOUT_S = 10.0
 # How long a node waits for a coordinator that it joins for the first time.
 FIRST_JOIN_TIMEOUT_S = 60.0
-# How long a stopping node submits queued answers and reports.
+# How long a node that pauses or stops submits queued answers and reports.
 FLUSH_TIMEOUT_S = 3.0
 # All nodes learn at once that their arms are drawn again: they must not reconnect at once.
 ASSIGNMENT_PAUSE_S = 5.0
@@ -146,7 +147,7 @@ class SwarmNode(TrainingHooks):
             raise self._refusal
 
     def stop(self) -> None:
-        """Let `run` finish the current step, save, submit what is queued, and return."""
+        """Let `run` finish the current step, save, submit queued answers and reports and return."""
         self._view.stopping = True
         self._training.stop()
 
@@ -163,7 +164,7 @@ class SwarmNode(TrainingHooks):
         self._reporter.put(report, trainer.totals)
 
     async def before_pause(self) -> None:
-        """Submit what is queued, and disconnect.
+        """Submit queued answers and reports, and disconnect.
 
         A connected node waits twice before it disconnects. First it waits until the open round has
         been answered or has ended. Then it waits up to FLUSH_TIMEOUT_S for replies to queued
@@ -282,7 +283,7 @@ class SwarmNode(TrainingHooks):
     async def _train_alone_on_timeout(self, has_rules: asyncio.Event) -> None:
         """Train in the last known season if `has_rules` is not set within WELCOME_TIMEOUT_S.
 
-        `has_rules` is set when the coordinator has sent a season's rules, or when training stops.
+        `has_rules` is set when the coordinator has welcomed the node, or when training stops.
         """
         try:
             async with asyncio.timeout(WELCOME_TIMEOUT_S):

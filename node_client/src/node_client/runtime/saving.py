@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
     """Return whether a checkpoint is due.
 
-    `steps` and `seconds` count from the last checkpoint. A checkpoint is due after `save_steps`
-    steps, if at least 30 s have passed. After 300 s, one step is enough.
+    `steps` counts from the last checkpoint, `seconds` from the last attempt to write one. A
+    checkpoint is due after `save_steps` steps, if at least 30 s have passed. After 300 s, one step
+    is enough.
     """
     if seconds >= SAVE_AT_LEAST_EVERY_S:
         return steps > 0
@@ -58,7 +59,8 @@ class Saver:
 
         Raises CheckpointError if the newest intact checkpoint is of another model or client
         version. Also raises it if there is no intact checkpoint and the settings require one
-        (`--resume`).
+        (`--resume`). Raises SettingsError if the totals in the state folder cannot be read, and
+        OSError if the metrics files cannot be renamed.
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)

@@ -50,8 +50,8 @@ def prepare(
     """Prepare a locked state folder for a run; return the renamed folder of checkpoints, if any.
 
     If `start` is `fresh` and there are checkpoints, their folder and the metrics of their run are
-    renamed, and the progress file is removed. The new names contain the current time. In all other
-    cases, nothing changes and None is returned.
+    renamed, and the progress file is removed. The new names contain the current time. Raises
+    OSError if that fails. In all other cases, nothing changes and None is returned.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -89,7 +89,7 @@ def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = r
     Call this only if there is no intact checkpoint. The progress file is written with each
     checkpoint. If it exists, the earlier run had a checkpoint: the metrics are renamed, and the
     progress file is removed. Otherwise nothing is changed, because a run that ended before its
-    first checkpoint made only steps that the new run makes again.
+    first checkpoint made only steps that the new run makes again. Raises OSError.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_unused_suffix(state, clock))

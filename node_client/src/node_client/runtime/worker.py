@@ -13,7 +13,8 @@ class ModelWorker:
 
     Training steps, held-out questions and judge rounds hold the lock `turn` while they use the
     model. The lock is granted in the order of requests, so a judge round waits for at most one step
-    or one batch of held-out questions.
+    or one batch of held-out questions. Jobs that need no lock, such as writing a checkpoint, can
+    delay it further.
     """
 
     def __init__(self) -> None:

@@ -73,7 +73,7 @@ SamplingName = Annotated[
         description=f"{', '.join(SAMPLINGS)}, some joined by +, or package.module:Class",
     ),
 ]
-"""How external rollouts are chosen (`learning.external.sampling`)."""
+"""How external rollouts, or own ones to share, are chosen (`learning.external.sampling`)."""
 
 REWARDS = ("binary", "partial", "format", "generative")
 

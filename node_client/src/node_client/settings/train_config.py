@@ -54,7 +54,7 @@ class TrainConfig:
     """
 
     arm: Arm = "swarm"
-    """`swarm` trains on rollouts of other nodes too; `isolated` on as many, all its own."""
+    """`swarm` trains on rollouts of other nodes too; `isolated` on its own only."""
 
     num_generations: GroupSize | None = None
     """L: completions for each question."""
@@ -70,7 +70,8 @@ class TrainConfig:
     rollouts that teaches more; `--local` and `--external` set one each."""
 
     batch: Count | None = None
-    """Rollouts generated in each step; none is the season's number, or I + J if it has none."""
+    """Rollouts generated in each step; none is the season's number or I, whichever is larger, or
+    I + J if the season has no number."""
 
     external_candidates: Candidates | None = None
     """External rollouts requested in each step, because many are not informative. None is 24, or J
@@ -182,7 +183,7 @@ class TrainConfig:
     """Which rollouts are shared, if not all: the names are those of `external_sampling`."""
 
     share_logprobs: bool = True
-    """Send log-probs with own rollouts, two bytes per token, for nodes that use them as importance
+    """Send log-probs with own rollouts, 2⅔ bytes per token, for nodes that use them as importance
     weights."""
 
     mask_truncated_completions: bool = False

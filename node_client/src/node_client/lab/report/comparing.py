@@ -49,8 +49,9 @@ def compare(
     """Compare an arm with `against` in one outcome. The runs of the two arms are paired by seed.
 
     Both arms must have been run with each of `seeds`. If `group` is given, only its nodes are
-    compared, and the outcome must be in BY_NODE. In the result, `p_adjusted` equals `p`; only
-    `adjust` changes it. Returns None if a run of either arm with one of `seeds` lacks the outcome.
+    compared, and the outcome must be in BY_NODE. In the result, `p_adjusted` equals `p`;
+    `adjust` and `lab.summary.find` change it. Returns None if a run of either arm with one of
+    `seeds` lacks the outcome.
     """
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
