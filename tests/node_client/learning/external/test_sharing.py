@@ -13,7 +13,12 @@ from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
-from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts, Rollout
+from swarm_protocol.messages import (
+    MAX_LOGPROBS_CHARS,
+    MAX_ROLLOUT_BYTES,
+    PublishRollouts,
+    Rollout,
+)
 from swarm_tasks.verdicts import Reason, Verdict
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import group_of, toy_policy, toy_season, toy_stream
@@ -119,6 +124,18 @@ def test_rollout_larger_than_the_season_allows_is_not_published(
         )
     )
     assert (len(fits), too_large) == (1, [])
+
+
+@pytest.mark.parametrize(("more", "shared"), [(0, 1), (1, 0)])
+def test_rollout_that_is_too_large_even_without_log_probs_is_not_published(
+    policy: Policy, verifier: Verifier, more: int, shared: int
+) -> None:
+    texts = ["x" * 16_000] * 8
+    (bare,) = share(own_rollout(verifier, [*texts, ""]), policy, with_logprobs=False)
+    space = MAX_ROLLOUT_BYTES - len(msgspec.json.encode(bare))
+    found = share(own_rollout(verifier, [*texts, "x" * (space + more)]), policy)
+    assert len(found) == shared
+    assert all(each.logprob is None for rollout in found for each in rollout.completions)
 
 
 def test_settings_that_prevent_publishing_are_reported_with_their_remedy() -> None:

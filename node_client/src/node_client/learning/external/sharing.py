@@ -32,22 +32,25 @@ def shareable_rollouts(
 ) -> list[Rollout]:
     """Return the rollouts in the protocol's format: task specs, texts and log-probs, no rewards.
 
-    Log-probs are by token, or one sum for each completion if the rollout would otherwise be too
-    large. Without `with_logprobs`, there are none. A rollout is left out if it has:
+    Log-probs are by token. If the rollout would be too large with them, there is one sum for each
+    completion instead, and if it still would be, there are none. Without `with_logprobs`, there
+    are none either. A rollout is left out if it has:
 
     - more or longer completions than the season allows, because other nodes would drop it;
     - a completion on which the verifier hung or failed, for the same reason;
     - a text that the protocol refuses;
-    - a text that differs from the sampled bytes.
+    - a text that differs from the sampled bytes;
+    - more than MAX_ROLLOUT_BYTES even without log-probs, because the coordinator would refuse it.
     """
-    return [
+    shareable = (
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
         for rollout in rollouts
         if len(rollout.answers) <= season.completions
         and all(len(answer.token_ids) <= season.max_new_tokens for answer in rollout.answers)
         and not any(verdict.failed for verdict in rollout.verdicts)
         and all(_is_sendable(answer, policy=policy) for answer in rollout.answers)
-    ]
+    )
+    return [rollout for rollout in shareable if rollout is not None]
 
 
 def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
@@ -71,11 +74,11 @@ def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
 
 def _as_rollout(
     rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
-) -> Rollout:
-    """Return a rollout in the protocol's format.
+) -> Rollout | None:
+    """Return a rollout in the protocol's format, or None if it has too many bytes in any form.
 
-    Each completion has its log-probs by token, or only their sum if the rollout would otherwise be
-    too large. Without `with_logprobs`, completions have no log-probs.
+    Each completion has its log-probs by token, or only their sum, or none: the first of these
+    forms that is small enough. Without `with_logprobs`, there are no log-probs.
     """
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
@@ -88,16 +91,23 @@ def _as_rollout(
         step=step,
         tokenizer=policy.tokenizer_fingerprint,
     )
-    if not with_logprobs:
-        return bare
+    forms = [*_logprob_forms(rollout, bare), bare] if with_logprobs else [bare]
+    return next((form for form in forms if _size(form) <= MAX_ROLLOUT_BYTES), None)
+
+
+def _logprob_forms(rollout: LocalRollout, bare: Rollout) -> Iterator[Rollout]:
+    """Yield `bare` with log-probs by token, unless one list is too long, and with their sums."""
     packed = [encode_logprobs(answer.logprobs) for answer in rollout.answers]
-    full = _with_logprobs(bare, "logprobs", packed)
-    too_long = max(map(len, packed)) > MAX_LOGPROBS_CHARS
-    if too_long or len(msgspec.json.encode(full)) > MAX_ROLLOUT_BYTES:
-        # At most 0: rounding may raise a token's log-prob above it.
-        sums = [min(0.0, sum(answer.logprobs)) for answer in rollout.answers]
-        return _with_logprobs(bare, "logprob", sums)
-    return full
+    if max(map(len, packed)) <= MAX_LOGPROBS_CHARS:
+        yield _with_logprobs(bare, "logprobs", packed)
+    # At most 0: rounding may raise a token's log-prob above it.
+    sums = [min(0.0, sum(answer.logprobs)) for answer in rollout.answers]
+    yield _with_logprobs(bare, "logprob", sums)
+
+
+def _size(rollout: Rollout) -> int:
+    """Return a rollout's size in bytes, as the coordinator computes it."""
+    return len(msgspec.json.encode(rollout))
 
 
 def _with_logprobs(
