@@ -99,7 +99,7 @@ class LeaderboardOut(ReportSchema):
     items: list[LeaderboardItem]
     next: Next
     base: list[BaseItem] = describe(
-        "Untrained models of the page's own kinds, for comparison; not ranked."
+        "Untrained nodes for comparison, one for each model, at most 50; not ranked."
     )
     quarantined: int = describe("How many nodes the operator removed from the ranks.", 0)
     waiting: list[NodeName] = describe(

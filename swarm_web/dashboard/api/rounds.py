@@ -196,11 +196,11 @@ class RoundDetail(RoundOut):
     season: SeasonName = at("round.season.name")
     question_count: int = describe("How many questions it asks.", 16)
     seen_before: int = describe(
-        "How many of them its season had asked in earlier rounds, void ones included: "
-        "0 but for rounds that were made before repeats were ruled out.",
+        "How many of them its season had asked before, also in void rounds or earlier in this "
+        "round: 0 except in rounds that were made before repeats were ruled out.",
         0,
     )
-    seats: int = describe("How many nodes take part.", 41)
+    seats: int = describe("How many nodes were invited or joined later.", 41)
     completed: int = describe("How many have answered all.", 39)
     rulings: list[RulingOut]
     beacon: BeaconOut | None = describe(
