@@ -87,7 +87,9 @@ class SeasonsClaimOut(ReportSchema):
 
     model: Model
     n_seasons: int = describe("Seasons compared.", 6)
-    difference: float | None = describe("Mean of swarm - isolated over seasons; null if no season has both.", 0.03)
+    difference: float | None = describe(
+        "Mean of swarm - isolated over seasons; null if no season has both.", 0.03
+    )
     interval: Interval | None
     p_value: float | None = describe("Exact sign-flip test.", 0.03)
     verdict: str = describe("As in `items`.", "swarm_better")
