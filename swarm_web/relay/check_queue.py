@@ -5,10 +5,11 @@ the more rollouts a node has in the pool, the more often it is checked, and it c
 by timing or counting.
 
 Key of season `s`, with an expiry (`relay.hub` lists the other keys):
-    relay:{s}:checked    sorted set of the rollouts taken for checks, `<key>@<publication time>`,
+    relay:{s}:checked    sorted set of the rollouts taken for checks, `<key>@<digest of the body>`,
                          scored by the time when they were taken
 """
 
+import hashlib
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -29,14 +30,13 @@ _EXPIRY_S = 86_400
 class Check(msgspec.Struct, array_like=True, frozen=True):
     """A rollout to be checked; `declared` is whether its node declared it informative.
 
-    `key` (`entries.Entry.key`) and the publication time `at` (Unix seconds) identify the rollout;
-    `body` is its JSON.
+    `key` (`entries.Entry.key`) and `body`, its JSON, identify the rollout. The publication time does
+    not: it differs between processes, because each converts it to its own clock (`relay.replica`).
     """
 
     season_id: int
     node_id: int
     key: str
-    at: float
     body: bytes
     declared: bool = True
 
@@ -54,8 +54,8 @@ def take_checks(client: redis.Redis, limit: int, *, now: float, max_age_s: int) 
     A rollout may be queued several times while it is in the pool. If it were checked twice, one
     mistake would count twice. So taken rollouts are remembered for `max_age_s` seconds, the longest
     time that a rollout stays in the pool. If a node publishes another rollout under the same id,
-    its publication time differs, so it is not mistaken for the earlier one. Unreadable rollouts are
-    dropped. `now` is Unix seconds.
+    its body differs, so it is not mistaken for the earlier one. Unreadable rollouts are dropped.
+    `now` is Unix seconds.
     """
     taken = cast("list[bytes] | None", client.lpop(CHECKS, limit))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
@@ -79,7 +79,8 @@ def _skip_checked(
     key = season_key(season_id, "checked")
     with client.pipeline(transaction=False) as pipeline:
         for check in checks:
-            pipeline.zadd(key, {f"{check.key}@{check.at!r}": now}, nx=True)
+            digest = hashlib.blake2b(check.body, digest_size=16).hexdigest()
+            pipeline.zadd(key, {f"{check.key}@{digest}": now}, nx=True)
         pipeline.zremrangebyscore(key, "-inf", now - max_age_s)
         pipeline.expire(key, max_age_s)
         *added, _, _ = pipeline.execute()

@@ -226,7 +226,6 @@ class SeasonPool:
                 season_id=self.season_id,
                 node_id=entry.node_id,
                 key=entry.key,
-                at=entry.at,
                 body=entry.body,
                 declared=entry.informative,
             )

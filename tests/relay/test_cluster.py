@@ -97,7 +97,7 @@ async def test_archive_samples_are_bounded() -> None:
 
 
 def test_declared_rollout_is_checked_once() -> None:
-    check = Check(season_id=1, node_id=1, key="one/r1", at=NOW, body=b"{}")
+    check = Check(season_id=1, node_id=1, key="one/r1", body=b"{}")
     set_lapsed(sync_redis(), 1, [1, 2])
     for expected in ([check], []):
         sync_redis().rpush(CHECKS, msgspec.msgpack.encode(check))

@@ -7,9 +7,10 @@ import pytest
 from django.conf import settings
 
 from judge.models import Season
-from swarm_web.core.store import async_redis
+from swarm_web.core.store import async_redis, sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
+from swarm_web.relay.check_queue import take_checks
 from swarm_web.relay.keys import CHECKS, season_key
 from swarm_web.relay.models import Contribution
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
@@ -177,6 +178,22 @@ async def test_only_one_process_offers_rollouts_for_checking_per_turn(
         await async_redis().delete(season_key(season.pk, "turn"))
         await hubs[1].refresh()
         assert await async_redis().llen(CHECKS) == 2
+
+
+async def test_rollout_offered_by_processes_with_different_clocks_is_checked_once(
+    season: Season, amber: Node
+) -> None:
+    hubs = make_hub(), make_hub(clock=lambda: NOW - 1)
+    async with running(*hubs):
+        pool, [one] = await join(hubs[0], season.pk, amber)
+        publish(pool, one, "a", informative=["a"])
+        await hubs[0].flush()
+        for hub in hubs:
+            await hub.open(season.pk)
+            await async_redis().delete(season_key(season.pk, "turn"))
+            await hub.refresh()
+    assert await async_redis().llen(CHECKS) == 2
+    assert len(take_checks(sync_redis(), 2, now=NOW, max_age_s=settings.RELAY_MAX_AGE_S)) == 1
 
 
 # ---- closing pools

@@ -219,10 +219,10 @@ def test_earlier_rollouts_of_a_node_are_dropped_when_its_declarations_return(
     assert draw(pool, member(3)) == ["n2/a"]
 
 
-def test_check_contains_the_publication_and_the_rollout(pool: SeasonPool) -> None:
+def test_check_contains_the_node_and_the_rollout(pool: SeasonPool) -> None:
     publish(pool, member(1), "a", "b", informative=["b"])
     [check] = pool.choose_checks(declared=5, arbitrary=0, now=NOW, random=Random(0))
-    assert (check.season_id, check.node_id, check.key, check.at) == (SEASON, 1, "n1/b", NOW)
+    assert (check.season_id, check.node_id, check.key) == (SEASON, 1, "n1/b")
     assert check.read_rollout() == make_rollout("b")
 
 
