@@ -30,8 +30,8 @@ _EXPIRY_S = 86_400
 class Check(msgspec.Struct, array_like=True, frozen=True):
     """A rollout to be checked; `declared` is whether its node declared it informative.
 
-    `key` (`entries.Entry.key`) and `body`, its JSON, identify the rollout. The publication time does
-    not: it differs between processes, because each converts it to its own clock (`relay.replica`).
+    `key` (`entries.Entry.key`) and `body`, its JSON, identify the rollout. Its publication time
+    would not: each web process converts it to its own clock (`relay.replica`).
     """
 
     season_id: int
