@@ -1,9 +1,11 @@
 """The page where a person enters a client's code and approves its request for a token."""
 
+from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from random import SystemRandom
 
+import redis.exceptions
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import IntegrityError
@@ -16,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from swarm_web.core.attempts import count_attempt
 from swarm_web.core.errors import answer_refusals
+from swarm_web.core.store import sync_redis
 from swarm_web.edge.addresses import network_of_request
 from swarm_web.joining import services
 from swarm_web.joining.codes import read_user_code
@@ -40,15 +43,8 @@ def device(request: HttpRequest) -> HttpResponse:
     if not typed:
         return render(request, "joining/code.html")
     now = timezone.now()
-    join_request = services.find_open(read_user_code(typed), now=now)
+    join_request = _find_request(request.user, typed, now=now)
     if join_request is None:
-        count_attempt(
-            f"joining:wrong:{request.user.pk}",
-            limit=MAX_WRONG_CODES,
-            period_s=PERIOD_S,
-            code="device.limited",
-            message="You have tried too many codes that do not exist.",
-        )
         return render(request, "joining/code.html", {"typed": typed, "unknown": True}, status=404)
     if request.method != "POST":
         drawn = {"name": draw_name(SystemRandom())}
@@ -60,6 +56,36 @@ def device(request: HttpRequest) -> HttpResponse:
         approved = services.approve_claim(join_request, request.user, now=now)
         return _follow_up(request, join_request.claimed if approved else None)
     return _approve(request, request.user, join_request, now=now)
+
+
+def _find_request(user: User, typed: str, *, now: datetime) -> JoinRequest | None:
+    """Return the open request with the code that an account typed; None if the code is wrong.
+
+    Raises RequestError for every code, also a right one, once the account has tried MAX_WRONG_CODES
+    wrong codes in PERIOD_S seconds.
+    """
+    key = f"joining:wrong:{user.pk}"
+    # Before the lookup: beyond the limit, no answer may reveal whether a code is right.
+    count_attempt(
+        key,
+        limit=MAX_WRONG_CODES,
+        period_s=PERIOD_S,
+        code="device.limited",
+        message="You have tried too many codes that do not exist.",
+    )
+    found = services.find_open(read_user_code(typed), now=now)
+    if found is not None:
+        _uncount(key)
+    return found
+
+
+def _uncount(key: str) -> None:
+    """Subtract an attempt with a right code; does nothing while Redis is unavailable."""
+    with suppress(redis.exceptions.RedisError), sync_redis().pipeline() as pipeline:
+        # If the key has expired meanwhile, `decr` alone would create one that never expires.
+        pipeline.set(key, 1, ex=PERIOD_S, nx=True)
+        pipeline.decr(key)
+        pipeline.execute()
 
 
 def _approve(

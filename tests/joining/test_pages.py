@@ -161,6 +161,25 @@ def test_too_many_wrong_codes_are_rejected_with_429(
     assert answers == [404, 404, 429]
 
 
+def test_right_code_is_rejected_after_too_many_wrong_codes(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MAX_WRONG_CODES", 2)
+    request, _ = request_code()
+    for _ in range(2):
+        browser.get("/device/?code=XXXX-XXXX")
+    assert browser.get(f"/device/?code={request}").status_code == 429
+
+
+def test_right_codes_do_not_count_as_wrong(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MAX_WRONG_CODES", 1)
+    request, _ = request_code()
+    answers = [browser.get(f"/device/?code={request}").status_code for _ in range(3)]
+    assert answers == [200, 200, 200]
+
+
 def test_approval_without_csrf_token_is_rejected(olive: User) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(olive)
