@@ -93,6 +93,20 @@ async def test_round_is_answered_once_despite_repeated_announcements() -> None:
         assert len(echo.questions) == 2
 
 
+async def test_round_that_uses_the_number_of_a_lost_one_is_answered() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_answerer(node, EchoModel()) as answerer,
+    ):
+        for count, commitment in enumerate(("lost", "new"), start=1):
+            coordinator.round = open_round(commitment=commitment)
+            answerer.handle_announcement(coordinator.round)
+            await coordinator.wait_for(RequestQuestions, count=count)
+            await answerer.finish()
+
+
 @pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
 async def test_temporarily_refused_request_is_repeated(kind: type[NodeMessage]) -> None:
     coordinator = Coordinator()

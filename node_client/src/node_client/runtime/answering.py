@@ -108,7 +108,7 @@ class RoundAnswerer:
         self._poll_s = poll_s
         self._announcement_arrived = asyncio.Event()
         self._announced: RoundInfo | None = None
-        self._handled: deque[int] = deque(maxlen=MAX_HANDLED)
+        self._handled: deque[tuple[int, str]] = deque(maxlen=MAX_HANDLED)
         self._standing_at = -STANDING_MAX_AGE_S
         # Set while there is no open round to answer.
         self._idle = asyncio.Event()
@@ -168,7 +168,7 @@ class RoundAnswerer:
 
     def _update_idle(self, current: RoundInfo | None) -> None:
         """Clear `_idle` if the current round is open and still to be answered, otherwise set it."""
-        if current is None or current.phase != "open" or current.number in self._handled:
+        if current is None or current.phase != "open" or _key(current) in self._handled:
             self._idle.set()
         else:
             self._idle.clear()
@@ -200,8 +200,8 @@ class RoundAnswerer:
         changed = current != self._view.round
         self._view.show_round(current)
         is_open = current is not None and current.phase == "open"
-        if current is not None and is_open and current.number not in self._handled:
-            await self._answer_round(current.number)
+        if current is not None and is_open and _key(current) not in self._handled:
+            await self._answer_round(current)
         elif self._view.season is not None and (
             (changed and not is_open) or monotonic() - self._standing_at >= STANDING_MAX_AGE_S
         ):
@@ -220,12 +220,13 @@ class RoundAnswerer:
             self._view.show_refusal(refusal)
         self._standing_at = monotonic()
 
-    async def _answer_round(self, number: int) -> None:
+    async def _answer_round(self, current: RoundInfo) -> None:
         """Answer all questions of a round, between two training steps.
 
         If the node must wait for the next round (ROUND_PENDING), it skips this round. Raises
         RefusedError if the coordinator refuses to send the questions for another reason.
         """
+        number = current.number
         self._idle.clear()
         try:
             offered = await self._client.request_questions(number)
@@ -233,7 +234,7 @@ class RoundAnswerer:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
             log.info("round %d opened before this node joined: waiting for the next one", number)
-            self._handled.append(number)
+            self._handled.append(_key(current))
             self._view.skipped_round = number
             return
         self._record_commitment(offered.round)
@@ -241,7 +242,7 @@ class RoundAnswerer:
         open_questions = [question for question in offered.questions if question.id not in answered]
         log.info("round %d: %d questions", number, len(open_questions))
         await self._answer_all(open_questions, offered)
-        self._handled.append(number)
+        self._handled.append(_key(current))
 
     async def _answer_all(
         self, questions: Sequence[OfferedQuestion], offered: QuestionsOffered
@@ -303,6 +304,14 @@ class RoundAnswerer:
         self._view.show_answers(number, len(received.accepted) + len(received.duplicate))
         for rejected in received.rejected:
             self._view.show_problem(rejected.code, rejected.message, rejected.fix)
+
+
+def _key(announced: RoundInfo) -> tuple[int, str]:
+    """Return what identifies a round: its number and its commitment.
+
+    A site that has restored a backup uses the numbers of the lost rounds again.
+    """
+    return announced.number, announced.commitment
 
 
 def _seconds_left(offered: QuestionsOffered) -> float:
