@@ -110,6 +110,23 @@ def test_only_token_of_a_node_without_an_account_is_not_deleted(
     assert state.load() == known
 
 
+@pytest.mark.parametrize("address", ["http://swarm.example.org", "https://other.example.org"])
+@pytest.mark.parametrize("token", [(), ("--token", "swarm_new")])
+def test_token_of_a_node_without_an_account_is_not_replaced_for_another_address(
+    tmp_path: Path, address: str, token: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    state = StateDir(tmp_path)
+    known = NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True)
+    state.save(known)
+    words = ["service", "install", address, "--state-dir", str(tmp_path), *token]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == FAILED
+    assert f"swarm-node claim {SITE.base}" in result.output
+    assert state.load() == known
+
+
 def test_node_without_an_account_can_be_abandoned_with_force(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save(NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True))

@@ -14,7 +14,7 @@ from rich.text import Text
 from node_client.errors import NodeError, SettingsError
 from node_client.settings.config import SettingChoices, find_token
 from node_client.settings.flags import takes_settings
-from node_client.storage.state import NODE, NodeRecord
+from node_client.storage.state import NODE, check_replaceable
 from swarm_protocol.joining import DeviceCode
 
 Force = Annotated[
@@ -32,13 +32,13 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
     code is printed, and the token is for a new node without an owner.
 
     Raises NodeError when the site gives no token. Also raises it when the state folder has the
-    token of an anonymous node, because such a node is lost without its token.
+    token of an anonymous node, at this site or another, because such a node is lost without it.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
     site = choices.coordinator
     with choices.state.lock():
-        _check_replaceable(choices.state.load_for(site))
+        check_replaceable(choices.state.load())
         flow = DeviceFlow(site)
         code = flow.request_code(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
@@ -58,9 +58,11 @@ def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = Fa
 def save_token(
     choices: SettingChoices, token: str, *, node: str = "", anonymous: bool = False
 ) -> None:
-    """Save a token for the coordinator in the state folder. Raises SettingsError if that fails.
+    """Save a token for the coordinator in the state folder.
 
     An empty `node` keeps the node's saved name. `anonymous` says that no account owns the node.
+
+    Raises SettingsError if that fails, or if the folder has the token of another anonymous node.
     """
     site, state = choices.coordinator, choices.state
     stored = state.load_for(site)
@@ -136,7 +138,7 @@ def logout(url: str, *, force: Force = False, choices: SettingChoices) -> None:
                 fix="`swarm-node status` lists the nodes of this machine.",
             )
         if not force:
-            _check_replaceable(remembered)
+            check_replaceable(remembered)
         choices.state.save(replace(remembered, token=""))
     typer.echo(
         f"The token of {remembered.node or 'this node'} is deleted here. "
@@ -163,14 +165,3 @@ def claim(url: str, *, choices: SettingChoices) -> None:
     if token == choices.state.load_for(choices.site).token:
         save_token(choices, token)
     console.print(Text(f"✓ The node {reply.node} belongs to your account now.", "green"))
-
-
-def _check_replaceable(remembered: NodeRecord) -> None:
-    """Raise SettingsError if the token is of an anonymous node, which is lost without its token."""
-    if remembered.token and remembered.anonymous:
-        raise SettingsError(
-            f"{remembered.node} belongs to no account, so it could not be continued without the "
-            "token on this machine.",
-            fix=f"`swarm-node claim {remembered.url}` adds it to your account first; "
-            f"`swarm-node logout {remembered.url} --force` abandons it.",
-        )

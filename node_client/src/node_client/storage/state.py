@@ -169,7 +169,13 @@ class StateDir:
         return remembered if remembered.url == (site.base if site else "") else NodeRecord()
 
     def save(self, remembered: NodeRecord) -> None:
-        """Save the node's record with mode 0600. Raises OSError."""
+        """Save the node's record with mode 0600.
+
+        Raises SettingsError if it would replace the token of an anonymous node by another token. An
+        empty token may replace it. Raises OSError when the file cannot be written.
+        """
+        if remembered.token:
+            check_replaceable(self.load(), token=remembered.token)
         write_record(self.path / NODE, remembered)
 
     def load_progress(self) -> TrainingProgress | None:
@@ -223,6 +229,21 @@ class StateDir:
                 fix="Restore it from a backup. If there is none, delete it: a new one is created.",
             )
         return key
+
+
+def check_replaceable(stored: NodeRecord, *, token: str = "") -> None:
+    """Raise SettingsError if the record's node is lost when `token` replaces its token.
+
+    This is so if the node is anonymous and has another token.
+    """
+    if stored.anonymous and stored.token not in ("", token):
+        raise SettingsError(
+            f"{stored.node} at {stored.url} belongs to no account, so it could not be continued "
+            "without the token on this machine.",
+            fix=f"`swarm-node claim {stored.url}` adds it to your account first; "
+            f"`swarm-node logout {stored.url} --force` abandons it. Another node can have another "
+            "folder with --state-dir.",
+        )
 
 
 def _try_to_write(folder: Path) -> None:
