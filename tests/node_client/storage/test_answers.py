@@ -40,6 +40,17 @@ def test_settled_question_counts_as_answered_but_its_text_is_deleted(tmp_path: P
     assert "the answer to one" not in (tmp_path / "answers.jsonl").read_text()
 
 
+def test_settled_questions_are_kept_for_the_rounds_answered_last(tmp_path: Path) -> None:
+    spool = open_spool(tmp_path)
+    # The site lost the rounds 8 and 9 by restoring a backup.
+    for question, number in (("lost 8", 8), ("lost 9", 9), ("7", 7), ("8", 8)):
+        spool.add([answer(question, number=number)])
+        spool.settle([answer(question, number=number)])
+    assert open_spool(tmp_path).answered(7) == {"7"}
+    assert "8" in open_spool(tmp_path).answered(8)
+    assert open_spool(tmp_path).answered(9) == set()
+
+
 def test_answers_are_pending_only_for_the_node_and_site_that_they_belong_to(tmp_path: Path) -> None:
     open_spool(tmp_path).add([answer("one")])
     assert open_spool(tmp_path, token="another's").pending == []

@@ -114,7 +114,8 @@ class AnswerSpool:
             log.warning("%s still has answers that were submitted: %s", self._path, problem)
 
     def _trim(self) -> None:
-        latest = sorted({number for number, _ in self._lines})[-MAX_ROUNDS:]
+        # In the order of the answers, because after a restored backup numbers start lower again.
+        latest = list(dict.fromkeys(number for number, _ in reversed(self._lines)))[:MAX_ROUNDS]
         pending = [key for key, line in self._lines.items() if not line.settled][-MAX_PENDING:]
         settled = [
             key for key, line in self._lines.items() if line.settled and line.round in latest
