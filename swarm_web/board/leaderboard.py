@@ -96,7 +96,8 @@ class BoardTotals:
 
     `listed` is the number of rows on all pages. `leading` is the number of nodes whose best rank is
     1, and `leader` is the name of the first of these nodes. In a window without ranks, `leading` is
-    0 and `leader` is empty. `rounds` is the number of rounds in the window.
+    0 and `leader` is empty, but `ranked` counts the nodes without a remark. `rounds` is the number
+    of rounds in the window.
     """
 
     leader: str = ""
@@ -114,7 +115,7 @@ class Leaderboard:
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
     `after` for the neighbouring pages, None if there is none. `base` has the row of an untrained
     node for each model on the page. If there are no filters and only one page, `base` also has a
-    row for each model that has only untrained nodes. `base` has at most PAGE_ROWS rows, and is
+    row for each other model with an untrained node. `base` has at most PAGE_ROWS rows, and is
     empty if the filters select the untrained nodes.
 
     `recent_rounds` is the number of rounds of the window "recent". A rank requires

@@ -68,8 +68,9 @@ class Switchboard:
     async def listen(self, topic: str, listener: Listener) -> None:
         """Call `listener(payload)` for each doorbell (see `ring`) of `topic`.
 
-        Returns once the subscription to Redis exists or an attempt to subscribe has failed. Failed
-        attempts are repeated in the background.
+        The first call returns once the subscription was requested from Redis, or the request has
+        failed. Later calls return at once, even while the subscription is lost. Failed attempts are
+        repeated in the background.
         """
         self._listeners[topic].add(listener)
         if self._task is None or self._task.done():

@@ -17,7 +17,8 @@ _CANCEL_AGAIN_S = 0.1
 def one_per_loop(make: Callable[[], Value]) -> Callable[[], Value]:
     """Decorate `make`: call it once per event loop, and return the same object in later calls.
 
-    Objects are dropped with their loops. Call the decorated function in an event loop.
+    An object is dropped with its loop, unless it refers to the loop, for example through a task:
+    then both are kept. Call the decorated function in an event loop.
     """
     objects: WeakKeyDictionary[asyncio.AbstractEventLoop, Value] = WeakKeyDictionary()
 

@@ -28,7 +28,7 @@ def stamp_state(get_response: Answer) -> Answer:
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        # Addresses of files and of responses to programs do not end with a slash.
+        # Addresses of files do not end with a slash.
         is_page = request.path.endswith("/") and not request.path.startswith(FOR_PROGRAMS)
         if is_page and request.method in ("GET", "HEAD"):
             request.page_state = _recall_state()  # type: ignore[attr-defined]

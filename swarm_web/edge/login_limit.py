@@ -39,7 +39,7 @@ def limit_logins(login: Login) -> Login:
     """Wrap a login view: refuse a POST that exceeds MAX_PER_ADDRESS or MAX_PER_NAME.
 
     The view is not called for a refused POST. If the view redirects (302), the password was right
-    and the attempt is not counted.
+    or the visitor was already signed in, and the attempt is not counted.
     """
 
     @wraps(login)

@@ -5,8 +5,8 @@ caches complete responses to GET with status 200 that set no cookie (`may_be_kep
 query, language and the other values of `read_key`. A request with a cookie other than the language
 cookie bypasses the cache. A page is rendered again at the first request after PAGE_CACHE_SECONDS;
 until the new page is ready, visitors get the old page, up to an age of 2 * PAGE_CACHE_SECONDS. Once
-this process has read a new state of the site (`edge.brief_cache`), it serves no page of an older
-state. Cached pages are compressed and have an ETag.
+this process has read a new state of the site (`edge.brief_cache`), later requests get no page of an
+older state. Cached pages are compressed and have an ETag.
 """
 
 import asyncio

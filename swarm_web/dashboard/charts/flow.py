@@ -19,7 +19,7 @@ GAP = 10.0
 # The smallest node also needs space for its name.
 MIN_BAR_HEIGHT = 16.0
 TOP = 8.0
-# Height of all bars of a column together.
+# Height of all bars of a column together, if none is enlarged to MIN_BAR_HEIGHT.
 BARS_HEIGHT = 320.0
 
 

@@ -12,7 +12,8 @@ from django.db.models import TextChoices
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-# Number of rows in a group of a Parquet file; a group is kept in memory until it is complete.
+# Least number of rows in a group of a Parquet file, except the last; a group is kept in memory
+# until it is complete.
 _GROUP = 50_000
 Row = tuple[Any, ...]
 Pieces = Iterable[Sequence[Row]]

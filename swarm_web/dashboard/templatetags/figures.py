@@ -2,7 +2,7 @@
 
 A missing value is written as an en dash. None counts as missing and, in most filters, so does the
 empty string, which Django passes if a template variable does not exist. `ranks` and `moment` accept
-only None.
+only None. `grouped`, `size` and the filters of names accept no missing value.
 """
 
 from collections.abc import Callable
