@@ -270,6 +270,14 @@ def test_test_message_is_sent_immediately_and_only_once(owner: User) -> None:
     assert tested.state == Delivery.State.FAILED
 
 
+def test_test_message_is_sent_before_older_messages(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel, at=NOW - timedelta(hours=1))
+    send_test(channel, now=NOW)
+    (parcel,) = lease_parcels(limit=MOST, now=NOW)
+    assert parcel.delivery == Delivery.objects.get(type=Delivery.Type.TEST).pk
+
+
 def test_message_to_an_address_that_became_forbidden_fails(owner: User, settings: Any) -> None:
     delivery = put(make_channel(owner))
     settings.NOTIFICATION_PRIVATE_TARGETS = False

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, When
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.parcels import DeliveryOutcome, Parcel, pack
@@ -20,6 +20,7 @@ from swarm_web.notifications.services.channels import switch_off
 LEASE = timedelta(minutes=5)
 RETENTION = timedelta(days=30)
 _PRUNE_BATCH = 1000
+_NEW_TESTS_FIRST = Case(When(type=Delivery.Type.TEST, attempts=0, then=0), default=1)
 # Fields of a channel that an attempt changes.
 _CHANGED_FIELDS = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
 
@@ -43,11 +44,12 @@ def lease_parcels(*, limit: int, now: datetime) -> list[Parcel]:
         Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
             next_attempt_at=now + LEASE
         )
-        # By attempts: a message that a receiver refuses must not block others.
+        # By attempts: a message that a receiver refuses must not block others. New tests come
+        # first, because their owner waits for the result.
         deliveries = list(
             Delivery.objects.waiting()
             .filter(channel__in=channels)
-            .order_by("channel_id", "attempts", "created_at")
+            .order_by("channel_id", _NEW_TESTS_FIRST, "attempts", "created_at")
             .distinct("channel_id")
             .select_related("channel__owner")
         )
