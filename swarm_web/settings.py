@@ -1,8 +1,9 @@
 """Settings of the site, read from the environment; `.env.example` lists them.
 
-The defaults suit one machine: Postgres and Valkey on loopback, as `make up` starts them. With DEBUG
-off (the default) SECRET_KEY is required, and HTTPS is on by default: the site then expects a TLS
-proxy in front of it, redirects HTTP to HTTPS, and sends HSTS and secure cookies.
+The defaults suit one machine with Postgres and Valkey on loopback, at their usual ports and without
+passwords; `make up` sets other addresses. With DEBUG off (the default) SECRET_KEY is required, and
+HTTPS is on by default: the site then expects a TLS proxy in front of it, redirects HTTP to HTTPS,
+and sends HSTS and secure cookies.
 """
 
 from importlib.util import find_spec
