@@ -1,8 +1,8 @@
 """How rollouts are drawn from a pool window: the probabilities in each of five strategies; no I/O.
 
-**Open entries.** An entry is open to a node unless it belongs to the node's own party, was
-already given to the node, was already picked in this draw, or belongs to a node with hand-out
-weight 0. Entries are picked one at a time from those that are still open.
+**Open entries.** An entry is open to a node unless it belongs to the node or its party, was already
+given to the node, was already picked in this draw, or belongs to a node with hand-out weight 0.
+Entries are picked one at a time from those that are still open.
 
 **The strategies.** Each strategy assigns each open entry a probability q; an entry of a node with
 weight w is picked with a probability proportional to w · q:
@@ -57,12 +57,14 @@ class Strategy(StrEnum):
 class Requester:
     """The node that draws.
 
-    Entries of its `party`, and those with a key (`Entry.key`) in `delivered`, are not drawn.
+    Its own entries, those of its `party`, and those with a key (`Entry.key`) in `delivered` are not
+    drawn. Its own may be of another party, because a node may get an owner after it published them.
     `weights` are hand-out weights of nodes by id, in [0, 1]; missing nodes have weight 1, and
     entries of nodes with weight 0 are not drawn. `doubted` are the ids of nodes whose declarations
     do not count.
     """
 
+    node_id: int
     party: str
     delivered: Container[str]
     weights: Mapping[int, float]
@@ -113,6 +115,7 @@ class Drawing:
         requester = self._requester
         return (
             entry.party != requester.party
+            and entry.node_id != requester.node_id
             and entry.key not in requester.delivered
             and requester.weights.get(entry.node_id, 1.0) > 0
             and entry not in self.picked

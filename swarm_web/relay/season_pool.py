@@ -162,7 +162,7 @@ class SeasonPool:
         """
         drawn = self.window.draw(
             count,
-            Requester(member.party, member.delivered, self.weights, self.doubted),
+            Requester(member.node_id, member.party, member.delivered, self.weights, self.doubted),
             strategy=strategy,
             now=now,
             random=random,

@@ -96,6 +96,14 @@ def test_nodes_of_one_party_do_not_get_each_others_rollouts(pool: SeasonPool) ->
     assert draw(pool, member(3)) == ["n1/a"]
 
 
+def test_node_that_gets_an_owner_does_not_get_its_own_rollouts(pool: SeasonPool) -> None:
+    claimed = member(1)
+    publish(pool, claimed, "a")
+    publish(pool, member(2), "a")
+    claimed.party = "owner 1"
+    assert draw(pool, claimed) == ["n2/a"]
+
+
 def test_encoded_draw_fits_into_the_frame(pool: SeasonPool) -> None:
     giver = Member(1, "n" * 64, "node 1")
     for number in range(40):

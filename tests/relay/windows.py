@@ -70,7 +70,7 @@ def draw(
     """Draw with defaults for the arguments that a test does not need."""
     return window.draw(
         count,
-        Requester(excluding, delivered, weights or {}, doubted),
+        Requester(-1, excluding, delivered, weights or {}, doubted),
         strategy=strategy,
         now=now,
         random=random or Random(0),
