@@ -100,8 +100,10 @@ class ConductAdmin(UneditedAdmin[Conduct]):
     search_fields = ["node__name"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
-        """Return False: evidence is deleted only with its node or season."""
-        return False
+        """Forbid deleting evidence, except with its node or season on their own admin pages."""
+        page = request.resolver_match
+        is_own = page is not None and str(page.url_name).startswith("relay_conduct_")
+        return not is_own and super().has_delete_permission(request, obj)
 
 
 @admin.register(ArchivedRollout)

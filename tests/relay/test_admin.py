@@ -6,6 +6,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
 from tests.factories import make_archived_rollout, make_node, make_season
 
@@ -93,3 +94,16 @@ def test_staff_with_view_permission_cannot_withhold_rollouts(db: None) -> None:
     client.force_login(viewer)
     decide(client, lapsed_contribution(), "withhold")
     assert not Conduct.objects.exists()
+
+
+def test_conduct_can_be_deleted_only_with_its_node(operator: Client) -> None:
+    part = lapsed_contribution()
+    decide(operator, part, "withhold")
+    row = Conduct.objects.get()
+    page = f"/admin/relay/conduct/{row.pk}/delete/"
+    assert operator.post(page, {"post": "yes"}).status_code == 403
+    chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    operator.post("/admin/relay/conduct/", chosen)
+    assert Conduct.objects.exists()
+    operator.post(f"/admin/nodes/node/{part.node_id}/delete/", {"post": "yes"})
+    assert not Node.objects.exists()
