@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from django.contrib.auth.models import User
 
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import revoke_token
 from swarm_web.notifications.models import Channel, Delivery, NodeNews
 from swarm_web.notifications.services.noticing import notice_returns, notice_silences
 from tests.factories import make_node
@@ -112,6 +113,12 @@ def test_node_that_said_goodbye_is_not_silent(owner: User) -> None:
 def test_blocked_node_is_not_silent(owner: User) -> None:
     make_channel(owner, SILENT)
     make_owned(owner, last_seen=TOO_LONG_AGO, blocked=True)
+    assert notice() == []
+
+
+def test_node_whose_token_was_revoked_is_not_silent(owner: User) -> None:
+    make_channel(owner, SILENT)
+    revoke_token(make_owned(owner, last_seen=TOO_LONG_AGO))
     assert notice() == []
 
 

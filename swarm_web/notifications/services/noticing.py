@@ -37,7 +37,7 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
 
     - nodes whose owner has no channel for this event
     - nodes that ended the connection themselves (goodbye)
-    - blocked nodes
+    - blocked nodes, and nodes whose token was revoked
     - nodes whose silence an earlier call handled
 
     A node counts as silent from the time `last_seen + (now - before)`. A channel created after this
@@ -53,7 +53,9 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
             for node in nodes
             for channel in channels[node.owner_id or 0]
             # A channel created later gets no message: its owner knows of the silence by then.
-            if node.last_seen and channel.created_at <= node.last_seen + (now - before)
+            if node.last_seen
+            and not node.is_revoked
+            and channel.created_at <= node.last_seen + (now - before)
         )
         NodeNews.objects.bulk_create(
             [NodeNews(node=node, silent_from=node.last_seen) for node in nodes if node.last_seen],
