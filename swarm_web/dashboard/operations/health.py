@@ -28,7 +28,7 @@ from swarm_web.maintenance.selectors import current_maintenance
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors.pooled import pool_size
 
-# Values that every page shows, and that cannot be read while the database is down.
+# Values that every page shows, and that cannot be read while the database is down or lacks tables.
 _WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
 
 
@@ -141,10 +141,10 @@ def status(request: HttpRequest) -> HttpResponse:
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,
-        **(_read_database() if vitals.database.ok else _WITHOUT_DATABASE),
+        **(_read_database() if vitals.schema_fits else _WITHOUT_DATABASE),
         **(_read_queues() if vitals.redis.ok else {}),
     }
-    if vitals.database.ok and vitals.redis.ok:
+    if vitals.schema_fits and vitals.redis.ok:
         context["pool"] = _read_pool()
     return render(request, "status.html", context)
 

@@ -94,6 +94,14 @@ def test_status_page_reports_a_schema_of_another_version(db: None, client: Clien
     )
 
 
+def test_status_page_reports_a_missing_table(db: None, client: Client) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE judge_answer RENAME TO other")
+    answer = client.get("/status/")
+    assert answer.status_code == 200
+    assert "The database schema does not match this version" in answer.content.decode()
+
+
 def test_tick_of_the_rounds_is_a_heartbeat_of_the_clock(db: None) -> None:
     tick_rounds()
     assert heartbeat.is_alive(heartbeat.read_ages(now=timezone.now())[SitePart.CLOCK])
