@@ -25,8 +25,8 @@ def validate_title(title: str) -> None:
 
     A title must not contain _BLANKS, line or paragraph separators, or control, surrogate,
     private-use or unassigned characters. Of the format characters, only joiners are allowed. At
-    least one character must be visible. In the decomposed form (NFD), at most _MAX_MARKS combining
-    marks may follow each other.
+    least one character must be visible. In the decomposed form (NFD) without joiners, at most
+    _MAX_MARKS combining marks may follow each other.
     """
     if any(_is_forbidden(character) for character in title):
         raise ValidationError(
@@ -35,7 +35,9 @@ def validate_title(title: str) -> None:
         )
     if title and not any(unicodedata.category(character)[0] in "LNPS" for character in title):
         raise ValidationError(_("A title needs at least one visible character."), code="title")
-    runs = groupby(unicodedata.normalize("NFD", title), key=_is_mark)
+    # Without joiners: a mark after a joiner is drawn on the same letter.
+    joined = "".join(character for character in title if character not in _JOINERS)
+    runs = groupby(unicodedata.normalize("NFD", joined), key=_is_mark)
     if any(is_mark and len(list(run)) > _MAX_MARKS for is_mark, run in runs):
         raise ValidationError(
             _("A title may have at most four combining marks per letter."), code="title"

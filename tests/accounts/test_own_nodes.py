@@ -121,6 +121,7 @@ def test_token_is_shown_only_once(signed_in: Client) -> None:
     [
         *("a\u202eb", "a\nb", "a\u200eb", "a\x00b", "x" * 65, "\u2066a", "a\u2028b"),
         *("\u200c\u200d", "\u3164", "\u2800 \ufe0f", "\ufe0f", "a" + 5 * "\u0301"),
+        "a" + 5 * "\u0301\u200d",
     ],
 )
 def test_misleading_title_is_rejected(signed_in: Client, title: str) -> None:
