@@ -22,6 +22,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?")
 _PRINTABLE = re.compile(r"[!-~]+")
 _GLOBAL_IPV6 = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
+_LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 # Networks that some versions of Python count as global although they are not, or whose addresses
 # embed an IPv4 address in another position.
 _SPECIAL = [
@@ -33,8 +34,14 @@ _SPECIAL = [
         *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20", "5f00::/16"),
     )
 ]
-# The address of a cloud's metadata service; those of other clouds are link-local.
-_METADATA = ip_address("fd00:ec2::254")
+# Metadata services of clouds (AWS, Google, Scaleway, Azure, Oracle); others are link-local or in
+# 100.64.0.0/10, which is neither public nor private.
+_METADATA = frozenset(
+    ip_address(address)
+    for address in (
+        *("fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "168.63.129.16", "192.0.0.192"),
+    )
+)
 # Prefix of the IPv4 address in an interface identifier of ISATAP; one bit of it may be set.
 _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 
@@ -116,25 +123,32 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
     multicast and unspecified addresses, and the metadata services of clouds, are never allowed.
     """
     address = _unfold(address)
-    is_metadata = address.is_link_local or address == _METADATA
-    if address.is_multicast or address.is_unspecified or is_metadata:
+    is_metadata = address.is_link_local or address in _METADATA
+    if address.is_multicast or address.is_unspecified or is_metadata or _embeds_ipv4(address):
         return False
     if private and (address.is_loopback or address.is_private):
         return True
     is_special = any(address.version == net.version and address in net for net in _SPECIAL)
     if is_special or address.is_reserved or not address.is_global:
         return False
-    return isinstance(address, IPv4Address) or (address in _GLOBAL_IPV6 and not _is_isatap(address))
+    return isinstance(address, IPv4Address) or address in _GLOBAL_IPV6
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address in an IPv4-mapped or NAT64 address; return others unchanged."""
+    """Return the IPv4 address in an IPv4-mapped or NAT64 address; return others without zone."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
-    return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return IPv6Address(int(address))
 
 
-def _is_isatap(address: IPv6Address) -> bool:
-    return (int(address) >> 32) & _ISATAP_MASK == _ISATAP
+def _embeds_ipv4(address: IPAddress) -> bool:
+    """Return whether `address` belongs to Teredo, 6to4, local NAT64 or ISATAP."""
+    if isinstance(address, IPv4Address):
+        return False
+    is_isatap = (int(address) >> 32) & _ISATAP_MASK == _ISATAP
+    is_tunnel = address.teredo is not None or address.sixtofour is not None
+    return is_isatap or is_tunnel or address in _LOCAL_NAT64

@@ -18,6 +18,7 @@ NOT_PUBLIC = [
     *("127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1"),
     *("0.0.0.0", "0.1.2.3", "169.254.169.254", "192.0.0.8", "192.0.2.1", "198.18.0.1"),
     *("198.51.100.1", "203.0.113.1", "192.88.99.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+    "168.63.129.16",
     *("::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
     *("2001:db8::1", "100::1", "3fff::1", "2001:20::1", "5f00::1"),
     # Embedded IPv4 addresses: mapped, compatible, NAT64, 6to4, Teredo, ISATAP.
@@ -47,10 +48,23 @@ def test_operator_may_allow_private_addresses(address: str) -> None:
     "address",
     [
         *("169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"),
+        *("fd20:ce::254", "fd00:42::42", "168.63.129.16", "::ffff:168.63.129.16", "192.0.0.192"),
+        "fd00:ec2::254%1",
         *("224.0.0.1", "0.0.0.0"),
     ],
 )
 def test_metadata_services_may_never_be_called(address: str) -> None:
+    assert not may_be_called(ip_address(address), private=True)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("2001:0:a9fe:a9fe::1", "2002:a9fe:a9fe::1", "64:ff9b:1::a9fe:a9fe"),
+        *("fd00::5efe:a9fe:a9fe", "fd00::200:5efe:a9fe:a9fe"),
+    ],
+)
+def test_private_address_that_embeds_an_ipv4_address_may_not_be_called(address: str) -> None:
     assert not may_be_called(ip_address(address), private=True)
 
 
