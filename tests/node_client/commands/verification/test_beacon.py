@@ -148,6 +148,12 @@ def test_commitment_after_a_later_link_may_be_backdated(
     assert ("dated back" in checked.compared) is (outcome is CheckOutcome.DOUBTFUL)
 
 
+@pytest.mark.parametrize("end", ["9999-12-31T23:59:59+00:00", "9999-12-31T23:59:59-14:00"])
+def test_commitment_dated_to_the_end_of_time_is_detected(bound: Published, end: str) -> None:
+    link = msgspec.structs.replace(scheduled(), at=end)
+    assert check(bound, link=link).outcome is CheckOutcome.DIFFERS
+
+
 @pytest.mark.parametrize(
     "link",
     [

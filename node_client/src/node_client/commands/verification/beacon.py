@@ -1,7 +1,7 @@
 """Checks that a round used its beacon's value, and that its commitment is older than the value."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from node_client.commands.verification.checks import (
     CheckOutcome,
@@ -11,7 +11,7 @@ from node_client.commands.verification.checks import (
     skip,
 )
 from node_client.commands.verification.download import fetch
-from node_client.commands.verification.records import PublishedRound
+from node_client.commands.verification.records import PublishedRound, read_time
 from node_client.errors import UncheckableError
 from node_client.storage.commitments import RecordedCommitment
 from swarm_record.chain import RecordLink
@@ -98,18 +98,19 @@ def _compare_times(
     than LEAD before the value is a difference. If an earlier link of the chain (`before`) has a
     time later by more than _LAG, the site may have backdated `scheduled`, which is a doubt too.
     """
-    fixed_at = _read_time(scheduled.at) if scheduled else None
+    fixed_at = read_time(scheduled.at) if scheduled else None
     if fixed_at is None:
         return ["the chain does not have the time when the round was scheduled"]
-    if fixed_at + LEAD > beacon.emitted_at:
+    # Sums could be later than the year 9999, differences cannot.
+    if beacon.emitted_at - fixed_at < LEAD:
         differences.add(
             "time of the commitment",
             published=fixed_at.isoformat(),
             ours=f"{LEAD.seconds} s before the beacon's value, which is public since"
             f" {beacon.emitted_at.isoformat()}",
         )
-    latest = max(filter(None, (_read_time(link.at) for link in before)), default=fixed_at)
-    if latest > fixed_at + _LAG:
+    latest = max(filter(None, (read_time(link.at) for link in before)), default=fixed_at)
+    if latest - fixed_at > _LAG:
         return [f"the link may be dated back: one before it is of {latest.isoformat()}"]
     return []
 
@@ -119,17 +120,8 @@ def _was_recorded_before(
 ) -> bool:
     if recorded is None or recorded.commitment != published.commitment:
         return False
-    seen_at = _read_time(recorded.seen_at)
-    return seen_at is not None and seen_at + _RECORDED_TO < beacon.emitted_at
-
-
-def _read_time(text: str) -> datetime | None:
-    """Parse a time in ISO 8601 with a time zone; None if it is invalid."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None
+    seen_at = read_time(recorded.seen_at)
+    return seen_at is not None and beacon.emitted_at - seen_at > _RECORDED_TO
 
 
 def fetch_value(beacon: Beacon, *, urls: Sequence[str]) -> BeaconValue | None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import islice
 
 from node_client.commands.verification.checks import Differences, RoundCheck, conclude, skip
-from node_client.commands.verification.records import PublishedRound
+from node_client.commands.verification.records import PublishedRound, read_time
 from node_client.storage.heads import RecordedHead
 from swarm_record.chain import (
     BrokenChainError,
@@ -15,6 +16,12 @@ from swarm_record.chain import (
     follow_chain,
 )
 from swarm_record.keys import is_signed
+
+# A `restored` link of the chain, and the time until which it explains the loss of heads.
+Restore = tuple[RecordLink, datetime | None]
+
+# The clock of this machine may differ from the site's by this much.
+_CLOCK_ERROR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,22 @@ class Chain:
         """
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
+
+    @property
+    def restores(self) -> list[Restore]:
+        """The `restored` links, oldest first, each with the time until which it explains a loss.
+
+        This is the earliest time of the link and those after it, None if none of them is valid: a
+        link that is dated into the future must not explain the loss of every head.
+        """
+        found: list[Restore] = []
+        earliest: datetime | None = None
+        for each in reversed(self.links):
+            times = filter(None, (earliest, read_time(each.link.at)))
+            earliest = min(times, default=None)
+            if each.link.kind == "restored":
+                found.append((each.link, earliest))
+        return found[::-1]
 
     def before(self, link: RecordLink) -> Iterator[RecordLink]:
         """Yield the links that precede `link` in the chain."""
@@ -136,21 +159,21 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
     """Check that the chain is valid, and still has the heads that this machine recorded.
 
     `chain` is None if the site publishes none. A recorded head that is no longer in the chain is a
-    difference. If the loss is explained by a restored backup, it is only a doubt. The check is
-    skipped if there is neither a chain nor a recorded head.
+    difference. It is only a doubt if a backup was restored after the head was recorded. The check
+    is skipped if there is neither a chain nor a recorded head.
     """
     if chain is None or not (chain.links or chain.broken or recorded):
         return _without_chain(recorded)
-    differences, lost = Differences(), 0
-    restored = [linked.link for linked in chain.links if linked.link.kind == "restored"]
+    differences, restores, lost = Differences(), chain.restores, 0
     if chain.broken:
         differences.add("chain", published=chain.broken, ours="each names the hash before it")
     _check_keys(chain, differences)
     for head in recorded:
-        kept = chain.links[head.sequence - 1].head if head.sequence <= len(chain.links) else ""
+        exists = 1 <= head.sequence <= len(chain.links)
+        kept = chain.links[head.sequence - 1].head if exists else ""
         if kept == head.head:
             continue
-        if any(link.sequence <= head.sequence for link in restored):
+        if any(_explains_loss(each, head) for each in restores):
             lost += 1
             continue
         differences.add(
@@ -159,12 +182,21 @@ def check_chain(chain: Chain | None, recorded: Sequence[RecordedHead]) -> RoundC
             ours=head.head,
         )
     compared = f"{len(chain.links):,} links, with {len(recorded):,} heads that were seen here"
-    for link in restored:
+    for link, _ in restores:
         compared += f" · restored to round {link.round} on {link.at} ({link.reason})"
     undone = f"{lost:,} heads that were seen here are gone since a backup was restored"
     return conclude(
         "chain", compared=compared, differences=differences, doubts=[undone] if lost else []
     )
+
+
+def _explains_loss(restore: Restore, head: RecordedHead) -> bool:
+    """Return whether the chain may lack `head` because a backup was restored after its receipt."""
+    link, at = restore
+    seen_at = read_time(head.seen_at)
+    if link.sequence > head.sequence or at is None or seen_at is None:
+        return False
+    return seen_at - at < _CLOCK_ERROR
 
 
 def _without_chain(recorded: Sequence[RecordedHead]) -> RoundCheck:
@@ -194,12 +226,14 @@ def check_fixed(
 ) -> RoundCheck:
     """Compare a published round's commitment, roots and secret with the chain's records of it.
 
-    `history` has these records. It is None if the chain has none. The check is skipped if the round
-    was over before the chain began. If the round was scheduled before the chain began, its
-    commitment is not compared, unless the chain has no `scheduled` link of a later round yet.
+    `history` has these records. It is None if the chain has none. The check is then skipped if the
+    round was over before the chain began. If such a round was recomputed later, only what the chain
+    has of it is compared. If the round was scheduled before the chain began, its commitment is not
+    compared, unless the chain has no `scheduled` link of a later round yet.
     """
     number = published.rules.round
-    if history is None and number < chain.covered_from:
+    is_older = number < chain.covered_from
+    if history is None and is_older:
         return skip("fixed", "the round is older than the chain")
     history, differences = history or RoundHistory(), Differences()
     fixed = {
@@ -211,6 +245,8 @@ def check_fixed(
         committed = history.scheduled and history.scheduled.commitment
         fixed["commitment"] = (published.commitment, committed)
     for what, (shown, ours) in fixed.items():
+        if is_older and not ours:
+            continue  # fixed before the chain began
         if shown != (ours or ""):
             differences.add(what, published=shown or "nothing", ours=ours or "nothing in the chain")
     for kind in history.twice:

@@ -5,6 +5,7 @@ raise UncheckableError.
 """
 
 import re
+from datetime import datetime
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -143,6 +144,15 @@ def read_round(raw: bytes) -> PublishedRound:
     _check_rules(published.rules)
     questions = sorted(published.questions, key=lambda question: question.position)
     return msgspec.structs.replace(published, questions=questions)
+
+
+def read_time(text: str) -> datetime | None:
+    """Parse a time in ISO 8601 with a time zone; None if it is invalid."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def read_answer(line: bytes) -> PublishedAnswer:
