@@ -19,7 +19,10 @@ from swarm_web.local.probes import HOST
 
 _POLL_S = 0.05
 # Settings that demo nodes do not get, because a node processes completions of strangers.
-_SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
+_SERVER_SECRETS = (
+    *("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"),
+    *("EMAIL_URL", "GITHUB_CLIENT_SECRET"),
+)
 _SITE_FILE = "site.json"
 
 

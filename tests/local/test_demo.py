@@ -41,8 +41,12 @@ def test_node_joins_the_local_site_with_its_own_token_and_state_directory() -> N
 
 
 def test_node_environment_contains_no_secret_of_the_server() -> None:
-    outer = {"SECRET_KEY": "s", "DATABASE_URL": "d", "REDIS_URL": "r", "PATH": "/bin"}
+    secrets = {
+        *("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"),
+        *("EMAIL_URL", "GITHUB_CLIENT_SECRET"),
+    }
+    outer = dict.fromkeys(secrets, "s") | {"PATH": "/bin"}
     process = node_process(SITE, DemoNode(name="knot", arm="swarm"), outer=outer)
-    assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(process.environment)
+    assert not secrets & set(process.environment)
     assert process.environment["PATH"] == "/bin"
     assert process.environment["OMP_NUM_THREADS"] == "1"
