@@ -14,6 +14,9 @@ MAX_LENGTH = 64
 _JOINERS = {"\u200c", "\u200d"}
 # Hangul fillers and the Braille pattern without dots: letters and a symbol that are invisible.
 _BLANKS = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
+# Symbols that look like an ASCII hyphen (Unicode's confusables.txt), besides the dashes (category
+# Pd): minus signs, the Arabic full stop and the hyphen bullet.
+_HYPHENS = {"\u02d7", "\u06d4", "\u2043", "\u2212", "\u2796"}
 # Combining marks per letter; no script needs more, and more would cover the lines above.
 _MAX_MARKS = 4
 # Control, format, surrogate, private and unassigned characters; line and paragraph separators.
@@ -48,11 +51,11 @@ def plain_title(title: str) -> str:
     """Return a title in a plain lower-case form, to compare it with names.
 
     Accents and joiners are removed. Compatibility characters such as full-width letters become
-    ordinary ones (NFKD), and every dash (category Pd) becomes an ASCII hyphen. A minus sign, and
-    letters of other scripts that look like ASCII letters, are not replaced.
+    ordinary ones (NFKD), and every dash or similar sign becomes an ASCII hyphen. Letters of other
+    scripts that look like ASCII letters are not replaced.
     """
     return "".join(
-        "-" if unicodedata.category(character) == "Pd" else character
+        "-" if character in _HYPHENS or unicodedata.category(character) == "Pd" else character
         for character in unicodedata.normalize("NFKD", title).casefold()
         if not _is_mark(character) and character not in _JOINERS
     ).strip()

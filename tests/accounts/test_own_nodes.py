@@ -148,7 +148,8 @@ def test_title_is_escaped(signed_in: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["Amber-owl", "am\u200dber-owl", "ａｍｂｅｒ‐owl", "amber-o\u034fwl"]
+    "title",
+    ["Amber-owl", "am\u200dber-owl", "ａｍｂｅｒ‐owl", "amber-o\u034fwl", "amber\u2212owl"],
 )
 def test_title_confusable_with_a_node_name_is_rejected(signed_in: Client, title: str) -> None:
     make_node("amber-owl")
