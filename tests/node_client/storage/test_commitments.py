@@ -13,7 +13,7 @@ from node_client.storage.commitments import (
     find_commitment,
     read_commitments,
 )
-from swarm_protocol.messages import RoundInfo, RoundPhase
+from swarm_protocol.messages import ChainHead, Restored, RoundInfo, RoundPhase
 from tests.node_client.coordinator import open_round
 
 HERE = Site("https://swarm.org")
@@ -91,6 +91,26 @@ def test_failed_write_does_not_stop_the_node(
 ) -> None:
     open_log(tmp_path / "missing" / "file").record(open_round(1, commitment="one"))
     assert "was not recorded" in caplog.text
+
+
+def test_commitment_that_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "later" / "file")
+    log.record(open_round(1, commitment="one"))
+    (tmp_path / "later").mkdir()
+    log.record(open_round(2, commitment="two"))
+    log.record(open_round(3, commitment="three"))
+    assert [line.round for line in read_commitments(tmp_path / "later" / "file")] == [1, 2, 3]
+
+
+def test_round_lost_by_restoring_an_even_older_backup_is_recorded_again(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(path)
+    for sequence, commitment in [(50, "first"), (40, "second")]:
+        log.update_restored(ChainHead(60, "9f" * 32, "", "", Restored(sequence, 6)))
+        log.record(open_round(7, commitment=commitment))
+    assert [line.commitment for line in read_commitments(path)] == ["first", "second"]
+    assert not caplog.messages
 
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:

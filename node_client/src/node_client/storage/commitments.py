@@ -59,6 +59,7 @@ class CommitmentLog:
         self._site = site
         self._clock = clock
         self._recorded = {(line.site, line.round): line for line in read_commitments(path)}
+        self._unsaved: list[RecordedCommitment] = []
         self._warned: set[tuple[int, str]] = set()
         self._restored: Restored | None = None
 
@@ -79,7 +80,8 @@ class CommitmentLog:
         a backup, the new commitment is recorded.
 
         Nothing happens if `announced` is None, if the round is over, or if the commitment is empty
-        or too long. If the file cannot be written, only a warning is logged.
+        or too long. If the file cannot be written, a warning is logged, and the commitment is written
+        together with the next one.
         """
         if announced is None or announced.phase in _OVER:
             return
@@ -96,7 +98,8 @@ class CommitmentLog:
         backup = self._restored
         if backup is None:
             return False
-        return recorded.restored < backup.sequence and recorded.round > backup.round
+        # An older backup can be restored later, so the number may be smaller than the recorded one.
+        return recorded.restored != backup.sequence and recorded.round > backup.round
 
     def _append(self, announced: RoundInfo) -> None:
         line = RecordedCommitment(
@@ -107,13 +110,16 @@ class CommitmentLog:
             restored=self._restored.sequence if self._restored is not None else 0,
         )
         self._recorded[line.site, line.round] = line
+        self._unsaved.append(line)
         try:
             if len(self._recorded) > MAX_COMMITMENTS:
                 self._forget_oldest()
             else:
-                append_lines(self._path, [line])
+                append_lines(self._path, self._unsaved)
         except OSError as problem:
             log.warning("the commitment to round %d was not recorded: %s", line.round, problem)
+        else:
+            self._unsaved.clear()
 
     def _forget_oldest(self) -> None:
         for oldest in list(islice(self._recorded, len(self._recorded) - MAX_COMMITMENTS)):
