@@ -76,6 +76,15 @@ def test_link_undone_by_a_restored_backup_causes_no_warning(
     assert "changed" not in caplog.text
 
 
+def test_head_that_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> None:
+    log = HeadLog(tmp_path / "later" / "file", site=SITE)
+    log.record(signed_head(1))
+    (tmp_path / "later").mkdir()
+    log.record(signed_head(2))
+    log.record(signed_head(3))
+    assert [line.sequence for line in read_heads(tmp_path / "later" / "file")] == [1, 2, 3]
+
+
 def test_oldest_heads_and_receipts_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

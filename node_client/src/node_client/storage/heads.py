@@ -49,6 +49,7 @@ class HeadLog:
         self._site = site
         self._recorded = {(line.site, line.sequence): line for line in read_heads(path)}
         self._changed: set[int] = set()
+        self._unsaved: list[RecordedHead] = []
 
     def record(self, head: ChainHead | None) -> None:
         """Record a head, unless it is None or already recorded.
@@ -58,7 +59,8 @@ class HeadLog:
         of this link are ignored for the rest of the run. A warning about the change is logged,
         unless `head.restored` says that the site restored a backup.
 
-        If the file cannot be written, only a warning is logged.
+        If the file cannot be written, a warning is logged, and the head is written together with
+        the next one.
         """
         if head is None or self._is_known(head):
             return
@@ -105,7 +107,9 @@ class HeadLog:
 
     def _append(self, line: RecordedHead) -> None:
         self._recorded[line.site, line.sequence] = line
-        append_lines(self._path, [line])
+        self._unsaved.append(line)
+        append_lines(self._path, self._unsaved)
+        self._unsaved.clear()
         if len(self._recorded) > MAX_HEADS:
             self._recorded = dict(list(self._recorded.items())[-MAX_HEADS // 2 :])
             replace_lines(self._path, self._recorded.values())
