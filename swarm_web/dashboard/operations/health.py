@@ -167,11 +167,16 @@ def _read_database() -> dict[str, object]:
 def _read_queues() -> dict[str, object]:
     """Return the values that the template `status.html` shows from Redis, by name.
 
-    `queue` is the number of waiting background jobs. `counters` is a list of tuples
-    (counter, code, count).
+    `queue` is the number of waiting background jobs, or None if Celery's broker is unavailable.
+    `counters` is a list of tuples (counter, code, count).
     """
     counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
-    return {"queue": broker_redis().llen("celery"), "counters": counters}
+    try:
+        queue = broker_redis().llen("celery")
+    except redis.exceptions.RedisError:
+        # The broker may be another server than the one that answered.
+        queue = None
+    return {"queue": queue, "counters": counters}
 
 
 def _read_pool() -> int:

@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
 from judge.models import Answer, Round, Season
 from judge.services.seasons import halt_season
@@ -19,7 +19,7 @@ from judge.tasks import tick_rounds
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web.core import heartbeat
 from swarm_web.core.heartbeat import SitePart
-from swarm_web.core.store import sync_redis
+from swarm_web.core.store import broker_redis, sync_redis
 from swarm_web.nodes.models import Node
 from swarm_web.relay.keys import season_key
 from tests.factories import make_answer, make_node, make_round
@@ -136,6 +136,21 @@ def test_status_page_reports_an_unreachable_database(client: Client) -> None:
     assert answer.status_code == 200
     assert "Some systems are down" in html
     assert "without it, no page but this one works" in html
+
+
+@pytest.fixture
+def unreachable_broker(settings: Settings) -> Iterator[None]:
+    """Make the server of Celery's queue refuse connections; the site's Redis still works."""
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    broker_redis.cache_clear()
+    yield
+    broker_redis.cache_clear()
+
+
+@pytest.mark.usefixtures("unreachable_broker")
+def test_status_page_is_shown_while_the_broker_is_unreachable(db: None, client: Client) -> None:
+    answer = client.get("/status/")
+    assert (answer.status_code, answer.context["queue"]) == (200, None)
 
 
 def test_status_page_shows_why_a_season_opens_no_more_rounds(
