@@ -4,6 +4,7 @@ from typing import Any
 
 from allauth.account.forms import LoginForm
 from django import forms
+from django.core.validators import MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.edge.login_limit import MAX_NAME_LENGTH
@@ -18,7 +19,7 @@ class SignInForm(LoginForm):
         super().__init__(*args, **kwargs)
         field = self.fields["login"]
         field.label = _("Username or e-mail")
-        field.max_length = MAX_NAME_LENGTH
+        field.validators.append(MaxLengthValidator(MAX_NAME_LENGTH))
         field.widget.attrs = {"autocomplete": "username", "maxlength": MAX_NAME_LENGTH}
 
 

@@ -20,7 +20,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from swarm_web.accounts.tasks import prune_sessions
-from swarm_web.edge.login_limit import MAX_CHALLENGES
+from swarm_web.edge.login_limit import MAX_CHALLENGES, MAX_NAME_LENGTH
 from tests.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -81,6 +81,11 @@ def test_sign_up_creates_no_account_if_it_is_disabled(client: Client, settings: 
 def test_login_accepts_username_and_email_address(client: Client, olive: User, name: str) -> None:
     assert sign_in(client, name)["Location"] == "/account/"
     assert is_signed_in(client)
+
+
+def test_login_rejects_a_name_that_is_too_long(client: Client, olive: User) -> None:
+    answer = sign_in(client, "a" * (MAX_NAME_LENGTH + 1))
+    assert answer.context["form"].has_error("login", "max_length")
 
 
 def test_login_redirects_only_to_this_site(client: Client, olive: User) -> None:
