@@ -81,6 +81,9 @@ async def _authenticate(scope: WebSocketScope) -> Node:
     if token and node:
         if not is_known:
             gate.count_handshake(token)
+        if node.blocked:
+            reason, fix = "the operator blocked this node", "Contact the operator to learn why."
+            raise RefusedError(ErrorCode.AUTH_INVALID, reason, fix=fix)
         return node
     gate.count_failure(network)
     reason = "unknown or revoked token" if token else "no bearer token in the handshake"

@@ -64,12 +64,9 @@ class Departure:
 
 
 def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
-    """Return the node of each token; None for an unknown token or a blocked node."""
+    """Return the node of each token, even if the node is blocked; None for an unknown token."""
     hashes = [hash_token(token) for token in tokens]
-    found = {
-        node.token_hash: node
-        for node in Node.objects.filter(token_hash__in=set(hashes), blocked=False)
-    }
+    found = {node.token_hash: node for node in Node.objects.filter(token_hash__in=set(hashes))}
     return [found.get(each) for each in hashes]
 
 

@@ -49,6 +49,7 @@ async def test_token_of_a_blocked_node_is_refused(gateway: str, amber: Member) -
     await Node.objects.filter(pk=amber.node.pk).aupdate(blocked=True)
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
     assert denial.response.status_code == 401
+    assert json.loads(denial.response.body)["message"] == "the operator blocked this node"
 
 
 async def test_unknown_websocket_path_gets_404(gateway: str) -> None:

@@ -127,6 +127,18 @@ async def test_wrong_tokens_are_limited_per_address_and_known_tokens_are_accepte
         pass
 
 
+async def test_blocked_nodes_handshakes_do_not_count_as_wrong_tokens(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_WRONG_TOKENS_PER_MINUTE = 1
+    await Node.objects.filter(pk=amber.node.pk).aupdate(blocked=True)
+    blocked = {"Authorization": f"Bearer {amber.token}"}
+    for _ in range(2):
+        assert (await denied(f"{gateway}/ws/node/", blocked)).response.status_code == 401
+    async with node_socket(gateway, bold.token):
+        pass
+
+
 async def test_repeated_connections_of_a_token_are_limited(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
