@@ -11,6 +11,7 @@ take a stranger's `swarm-node` from the public index; with `--index-url` it asks
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
@@ -30,6 +31,8 @@ from django.views.decorators.http import condition, conditional_page, require_sa
 from swarm_web.dashboard.downloads.batches import stream
 
 _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+# What zipfile raises for a damaged archive, depending on where the damage is.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
 IndexBuild = Literal["any", "cpu"]
 Response = TypeVar("Response", bound=HttpResponseBase)
 _CHUNK = 1 << 16
@@ -100,7 +103,7 @@ def _read_metadata(path: Path) -> bytes:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
             return archive.read(names[0]) if names else b""
-    except zipfile.BadZipFile:  # pip reports it as well, with the file's name.
+    except _DAMAGED:  # pip reports it as well, with the file's name.
         return b""
 
 

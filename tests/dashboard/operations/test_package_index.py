@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,19 @@ def test_invalid_wheel_does_not_hide_other_files(wheel: Path, client: Client) ->
     broken.write_bytes(b"half of a file")
     assert WHEEL in client.get("/simple/swarm-node/").content.decode()
     assert client.get(f"/simple/swarm-node/{broken.name}.metadata").status_code == 404
+
+
+def test_wheel_with_damaged_metadata_does_not_hide_other_files(wheel: Path, client: Client) -> None:
+    damaged = wheel.with_name("swarm_node-0.3.0-py3-none-any.whl")
+    name = "swarm_node-0.3.0.dist-info/METADATA"
+    with zipfile.ZipFile(damaged, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, "Name: swarm-node")
+    data = bytearray(damaged.read_bytes())
+    # The first byte of the compressed data, after the header and the name: no block begins so.
+    data[30 + len(name)] = 0xFF
+    damaged.write_bytes(data)
+    assert WHEEL in client.get("/simple/swarm-node/").content.decode()
+    assert client.get(f"/simple/swarm-node/{damaged.name}.metadata").status_code == 404
 
 
 def test_project_name_is_normalized(wheel: Path, client: Client) -> None:
