@@ -42,12 +42,12 @@ class LocalSite:
 
     @property
     def static(self) -> Path:
-        """The folder of collected static files."""
+        """The folder of collected static files, unless STATIC_ROOT names another."""
         return self.state / "static"
 
     @property
     def wheels(self) -> Path:
-        """The folder from which the site serves the node client's wheel."""
+        """The folder of the node client's wheel, which the site serves unless DIST_DIR is set."""
         return self.state / "dist"
 
 

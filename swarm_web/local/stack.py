@@ -126,15 +126,10 @@ class Stack:
         await self._supervisor.run(_server_process(name, command, environment))
 
     async def _collect_static(self, site: LocalSite, environment: Mapping[str, str]) -> None:
-        """Collect the static files, unless nothing has changed since they were last collected.
-
-        The comparison covers `static/`, DEBUG, and the versions of Django and WhiteNoise.
-        """
+        """Collect the static files, unless `fingerprint_static` is the same as the last time."""
         site.static.mkdir(exist_ok=True)
         stamp = site.state / "static.stamp"
-        # DEBUG writes no manifest, and without a manifest no page renders when DEBUG is off.
-        debug = environment.get("DEBUG", "")
-        now = fingerprint([PROJECT / "static"], version("django"), version("whitenoise"), debug)
+        now = fingerprint_static(environment)
         if not is_current(stamp, now):
             await self._run("static", commands.COLLECT_STATIC, environment)
             stamp.write_text(now)
@@ -196,6 +191,19 @@ class Stack:
             self._console.write(f"/simple/ has no client: {error}")
         else:
             stamp.write_text(now)
+
+
+def fingerprint_static(environment: Mapping[str, str]) -> str:
+    """Return a hash of everything that decides which static files are collected, and where.
+
+    That is `static/`, three settings, and the versions of the packages that contain or copy static
+    files.
+    """
+    packages = ("django", "django-allauth", "django-ninja", "whitenoise")
+    # DEBUG writes no manifest, and without a manifest no page renders when DEBUG is off.
+    variables = ("DEBUG", "STATIC_ROOT", "STATIC_COMPRESSED")
+    values = (environment.get(name, "") for name in variables)
+    return fingerprint([PROJECT / "static"], *map(version, packages), *values)
 
 
 def _server_process(

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from swarm_web.local.site import fingerprint, is_current
+from swarm_web.local.stack import fingerprint_static
 
 
 def test_fingerprint_of_unchanged_files_is_constant(tmp_path: Path) -> None:
@@ -27,3 +30,8 @@ def test_stamp_is_current_only_with_the_same_fingerprint(tmp_path: Path) -> None
     stamp.write_text("now")
     assert is_current(stamp, "now")
     assert not is_current(stamp, "later")
+
+
+@pytest.mark.parametrize("name", ["DEBUG", "STATIC_ROOT", "STATIC_COMPRESSED"])
+def test_static_files_are_collected_again_after_a_setting_changed(name: str) -> None:
+    assert fingerprint_static({name: "a"}) != fingerprint_static({name: "b"})
