@@ -27,10 +27,11 @@ class Outbox(Generic[Item]):
 
     An item stays in the queue until `send` has returned or was refused permanently. After a lost
     connection it may be sent again, so sending an item twice must be harmless. If there are more
-    than `capacity` items, the oldest are dropped, and `dropped` counts them. A batch has at most
-    `batch` items, all with the same value of `batch_key(item)`. `min_interval_s` is the pause after
-    each batch. `on_refused` is called with each refusal, and `on_removed` with the items that were
-    sent, permanently refused, or dropped. The event `empty` is set while the queue has no items.
+    than `capacity` items besides the batch that is being sent, the oldest of them are dropped, and
+    `dropped` counts them. A batch has at most `batch` items, all with the same value of
+    `batch_key(item)`. `min_interval_s` is the pause after each batch. `on_refused` is called with
+    each refusal, and `on_removed`, once for each item, with the items that were sent, permanently
+    refused, or dropped. The event `empty` is set while the queue has no items.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class Outbox(Generic[Item]):
         self._min_interval_s = min_interval_s
         self._on_removed = on_removed
         self._items: deque[Item] = deque()
+        # How many of the first items are being sent.
+        self._in_flight = 0
         self._filled = asyncio.Event()
         self.empty = asyncio.Event()
         self.empty.set()
@@ -65,27 +68,28 @@ class Outbox(Generic[Item]):
     def put(self, items: Iterable[Item]) -> None:
         """Add items; drop the oldest if there are too many. Must be called on the event loop."""
         self._items.extend(items)
-        dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._capacity)]
-        if dropped_items:
-            self.dropped += len(dropped_items)
-            self._on_removed(dropped_items)
+        self._drop_excess()
         self._update_events()
 
     def clear(self) -> None:
         """Drop all items. Must be called on the event loop."""
         dropped_items = list(self._items)
         self._items.clear()
+        self._in_flight = 0
         self._on_removed(dropped_items)
         self._update_events()
 
     async def run(self) -> None:
         """Send items until cancelled; resend a batch that gets no reply or a temporary refusal."""
         while True:
+            self._in_flight = 0
+            self._drop_excess()
             await self._filled.wait()
             await self._client.wait_until_connected()
             if not self._items:  # cleared while there was no connection
                 continue
             batch = self._next_batch()
+            self._in_flight = len(batch)
             try:
                 await self._send(batch)
             except UnansweredError as problem:
@@ -99,7 +103,6 @@ class Outbox(Generic[Item]):
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     continue
             self._remove(batch)
-            self._on_removed(batch)
             await asyncio.sleep(self._min_interval_s)
 
     def _next_batch(self) -> list[Item]:
@@ -108,11 +111,23 @@ class Outbox(Generic[Item]):
         return list(islice(same, self._batch))
 
     def _remove(self, batch: list[Item]) -> None:
-        """Remove a sent batch from the queue; some of its items may have been dropped already."""
-        for item in batch:
-            if self._items and self._items[0] is item:
+        """Remove a sent batch from the queue, unless the queue has been cleared in the meantime."""
+        if self._items and self._items[0] is batch[0]:
+            for _ in batch:
                 self._items.popleft()
+            self._on_removed(batch)
         self._update_events()
+
+    def _drop_excess(self) -> None:
+        """Drop the oldest items that are not being sent, if there are too many."""
+        excess = len(self._items) - self._in_flight - self._capacity
+        if excess <= 0:
+            return
+        dropped_items = list(islice(self._items, self._in_flight, self._in_flight + excess))
+        for _ in dropped_items:
+            del self._items[self._in_flight]
+        self.dropped += excess
+        self._on_removed(dropped_items)
 
     def _update_events(self) -> None:
         filled, empty = (self._filled, self.empty) if self._items else (self.empty, self._filled)
