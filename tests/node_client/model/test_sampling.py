@@ -1,12 +1,18 @@
-"""Sampling in batches: they shrink when memory runs out, and nothing else changes."""
+"""Sampling in batches that shrink when memory runs out, and from models with recurrent layers."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from node_client.errors import MemoryExhaustedError
+from node_client.errors import MemoryExhaustedError, ModelUnavailableError
+from node_client.model.demo.tokenizer import build_tokenizer
+from node_client.model.policy import Policy
 from node_client.model.sampling import Sampling, sample_completions
 from tests.node_client.fakes import toy_policy
+from tests.node_client.model.shapes import SHAPE
 
 FULL = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes.")
 QUESTIONS = [f"{n} + {n}?" for n in range(8)]
@@ -83,3 +89,75 @@ def test_other_errors_are_not_treated_as_a_lack_of_memory(monkeypatch: pytest.Mo
     monkeypatch.setattr("node_client.model.policy.sample_completions", fail)
     with pytest.raises(RuntimeError, match="shapes do not match"):
         answers_of(toy_policy())
+
+
+TOKENIZER = build_tokenizer()
+SIZES = {**SHAPE, "vocab_size": len(TOKENIZER), "num_hidden_layers": 4}
+LINEAR: dict[str, Any] = {
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention"] * 2,
+}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+HYBRIDS: dict[str, dict[str, Any]] = {
+    "qwen3_5_text": LINEAR,
+    "qwen3_next": {**LINEAR, **EXPERTS},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
+    # Each of its layers has both attention and a state space.
+    "falcon_h1": {
+        "mamba_d_ssm": 32,
+        "mamba_n_heads": 4,
+        "mamba_d_head": 8,
+        "mamba_d_state": 8,
+        "mamba_n_groups": 1,
+    },
+}
+
+
+def build_policy(kind: str, **sizes: Any) -> Policy:
+    """Return a policy with random weights that are large enough for differences to show."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **{**SIZES, **sizes})
+    model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4)
+    return Policy(model=model, tokenizer=TOKENIZER, name=kind)
+
+
+@pytest.mark.parametrize("kind", HYBRIDS)
+def test_model_with_recurrent_layers_draws_tokens_with_the_log_probs_of_single_rows(
+    kind: str,
+) -> None:
+    policy = build_policy(kind, **HYBRIDS[kind])
+    questions = ["1 + 1 =", "Calculate 3 - 1 and then add 5.", "?"]
+    answers = policy.generate(
+        questions,
+        completions=12,
+        max_new_tokens=24,
+        temperature=1.0,
+        generator=torch.Generator().manual_seed(0),
+    )
+    assert any(answer.finish_reason == "stop" for row in answers for answer in row)
+    for question, row in zip(questions, answers, strict=True):
+        for answer in row:
+            expected, _ = policy.logprobs([policy.prompt_ids(question)], [answer.token_ids])
+            assert answer.logprobs == pytest.approx(expected[0].tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("mamba2", {"num_heads": 4, "head_dim": 16, "n_groups": 1}),
+        ("recurrent_gemma", {"lru_width": 32}),
+    ],
+)
+def test_model_without_a_usable_cache_is_refused_at_loading(
+    tmp_path: Path, kind: str, sizes: dict[str, Any]
+) -> None:
+    build_policy(kind, **sizes).save(tmp_path)
+    with pytest.raises(ModelUnavailableError, match=f"it is a {kind}"):
+        Policy.load(str(tmp_path), device="cpu")

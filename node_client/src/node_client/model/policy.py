@@ -24,7 +24,13 @@ from node_client.model.memory.estimates import initial_share
 from node_client.model.memory.limits import return_freed_memory
 from node_client.model.padding import Rows
 from node_client.model.policy_tokenizer import PolicyTokenizer
-from node_client.model.sampling import Generated, Sampling, sample_completions, sample_in_batches
+from node_client.model.sampling import (
+    Generated,
+    Sampling,
+    check_cache,
+    sample_completions,
+    sample_in_batches,
+)
 from node_client.model.scoring import ScoringMode, find_scoring_mode, make_scoring_batch, score
 from node_client.settings.choices import Precision
 from swarm_protocol.messages import FinishReason
@@ -57,8 +63,12 @@ class Policy:
     def load(
         cls, name_or_path: str, *, device: str = "auto", on_progress: OnProgress = ignore_progress
     ) -> "Policy":
-        """Load a model as `load_pretrained` does; raises the same errors."""
+        """Load a model as `load_pretrained` does; raises the same errors.
+
+        ModelUnavailableError is also raised if completions cannot be sampled from the model.
+        """
         model, tokenizer = load_pretrained(name_or_path, device=device, on_progress=on_progress)
+        check_cache(model, name=name_or_path)
         return cls(
             model=model,
             tokenizer=tokenizer,

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
+from transformers import PreTrainedModel
 
 from node_client.model.decoder import Decoder
+from node_client.model.loading.contents import unusable
 from node_client.model.memory.budget import MemoryBudget, release_memory
 from node_client.model.padding import Rows, pad_left, positions_of
 from swarm_protocol.messages import FinishReason
@@ -17,6 +20,8 @@ from swarm_protocol.messages import FinishReason
 GENERATION_TOKENS = 32_768
 # Finished rows are dropped once they are more than this share: dropping them copies the cache.
 MIN_FINISHED_SHARE = 0.25
+# Types of models that accept `past_key_values`, but keep states of rows in other places too.
+_HIDDEN_STATES = ("minimax", "recurrent_gemma")
 
 AnswerT = TypeVar("AnswerT")
 
@@ -126,7 +131,9 @@ class ModelSteps:
     def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
         self._model = model
         self._cache = prefilled
-        self._cache.batch_repeat_interleave(copies)
+        # Layers with a recurrent state lack `batch_repeat_interleave` and `batch_select_indices`.
+        places = torch.arange(len(attention), device=attention.device)
+        self._cache.reorder_cache(places.repeat_interleave(copies))
         self._attention = attention.repeat_interleave(copies, dim=0)
         self._position = self._attention.sum(dim=1, keepdim=True) - 1
 
@@ -145,9 +152,20 @@ class ModelSteps:
 
     def select_rows(self, rows: Tensor) -> None:
         """Keep only the rows with these indices, a tensor (K,), in this order."""
-        self._cache.batch_select_indices(rows)
+        self._cache.reorder_cache(rows)
         self._attention = self._attention[rows]
         self._position = self._position[rows]
+
+
+def check_cache(model: PreTrainedModel, *, name: str) -> None:
+    """Raise ModelUnavailableError if `ModelSteps` does not support the model's cache.
+
+    `name` is the name or path that the user gave, for messages.
+    """
+    kind: str = model.config.model_type
+    accepted = signature(model.forward).parameters
+    if kind in _HIDDEN_STATES or "past_key_values" not in accepted:
+        raise unusable(name, f"it is a {kind}, whose state cannot be shared between completions")
 
 
 def sample_completions(
