@@ -12,6 +12,7 @@ import sys
 from swarm_web.local import LaunchError
 
 HOST = "127.0.0.1"
+_MAX_PORT = 65535
 _TIMEOUT_S = 2.0
 
 
@@ -24,6 +25,8 @@ def free_port() -> int:
 
 def require_free(port: int) -> None:
     """Raise LaunchError if `port` cannot be opened, for example because it is in use."""
+    if not 0 < port <= _MAX_PORT:
+        raise LaunchError(f"Port {port} does not exist: choose one from 1 to {_MAX_PORT}.")
     try:
         socket.create_server((HOST, port)).close()
     except OSError as error:

@@ -17,3 +17,9 @@ def test_used_port_is_rejected_with_a_suggestion() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(LaunchError, match=f"Port {port} .*PORT={port + 1}"):
             require_free(port)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536])
+def test_port_that_does_not_exist_is_rejected(port: int) -> None:
+    with pytest.raises(LaunchError, match=f"Port {port} does not exist"):
+        require_free(port)
