@@ -78,8 +78,13 @@ async def launch(plan: LaunchPlan, *, console: Console, lock: int) -> None:
     All processes of the site inherit `lock`, the descriptor of the state folder's lock file.
     """
     async with Supervisor(console, keep_open=[lock]) as supervisor:
+
+        def stop(watch: asyncio.Task[None]) -> None:
+            if not watch.cancelled():  # otherwise the site has already stopped
+                supervisor.request_stop()
+
         watch = asyncio.create_task(watch_for_interrupt(os.getppid()))
-        watch.add_done_callback(lambda _: supervisor.request_stop())
+        watch.add_done_callback(stop)
         await Stack(plan, console=console, supervisor=supervisor).run()
 
 
