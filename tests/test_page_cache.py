@@ -115,6 +115,26 @@ async def test_concurrent_requests_wait_for_the_same_page() -> None:
     assert {body for _, _, body in await asyncio.gather(*visitors)} == {b"page 1"}
 
 
+async def test_only_one_request_renders_the_page_after_the_first_visitor_has_left() -> None:
+    site = Site()
+
+    async def send_nothing(_message: Any) -> None:
+        pass
+
+    async def abandon_first(scope: Any, receive: Any, send: Any) -> None:
+        await site(scope, receive, send if site.requests else send_nothing)
+
+    cache = PageCache(abandon_first, seconds=60)
+    site.unblocked.clear()
+    visitors = [asyncio.create_task(get(cache)) for _ in range(5)]
+    await asyncio.sleep(0)
+    site.unblocked.set()
+    first, *others = visitors
+    assert {body for _, _, body in await asyncio.gather(*others)} == {b"page 2"}
+    assert isinstance(first.exception(), IndexError)  # It got no response.
+    assert site.requests == 2
+
+
 async def test_expired_page_is_rendered_again() -> None:
     cache = PageCache(site := Site(), seconds=1e-9)
     await get(cache)

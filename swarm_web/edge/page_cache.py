@@ -117,8 +117,8 @@ class PageCache:
         page = self._find(key)
         if page is not None and self._age(page) >= self._seconds and key not in self._making:
             self._renew(key, scope)
-        if page is None and key in self._making:
-            page = await asyncio.shield(self._making[key])
+        if page is None:
+            page = await self._wait(key)
         if page is None:
             page = await self._make(key, scope, receive, send)
         if page is not None:
@@ -127,6 +127,17 @@ class PageCache:
     def _find(self, key: Key) -> Page | None:
         page = self._pages.get(key)
         return page if page and self._age(page) < 2 * self._seconds else None
+
+    async def _wait(self, key: Key) -> Page | None:
+        """Wait while another request renders a page, and return the page.
+
+        Returns None if no request renders it, or if the response cannot be cached.
+        """
+        while (made := self._making.get(key)) is not None:
+            await asyncio.wait([made])
+            if not made.cancelled():
+                return made.result()
+        return None
 
     def _age(self, page: Page) -> float:
         """Return the number of seconds since the creation of a page began."""
@@ -183,6 +194,9 @@ class PageCache:
             page = await recorder.finish()
         finally:
             turn.close()
+            if page is None:
+                # If nothing was sent because the client left, one of the waiting requests is next.
+                made.cancel()
             tell_waiting(page)
         if page is not None:
             self._keep(key, page)
