@@ -104,8 +104,8 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
     """Send a snapshot, or `resumed` if `ViewStream.resume` allows it; then send every delta.
 
-    If there is no delta for STALE_S seconds, the view is no longer live, and the socket is closed
-    with CLOSE_UNREADABLE. Slow browsers do not delay others.
+    If the latest reading is older than STALE_S seconds, the view is no longer live, and the socket
+    is closed with CLOSE_UNREADABLE. Slow browsers do not delay others.
     """
     packed = params.get("packed") == "1"
 
@@ -124,7 +124,7 @@ async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict
         while True:
             await write(packet)
             try:
-                async with asyncio.timeout(STALE_S):
+                async with asyncio.timeout(STALE_S - stream.age()):
                     packet = await stream.wait_after(seq)
             except TimeoutError:
                 await _close(send, CLOSE_UNREADABLE, "cannot be read now")

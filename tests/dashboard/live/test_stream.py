@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from swarm_web.dashboard.live import socket as live_socket
+from swarm_web.dashboard.live.board import STALE_S
 from swarm_web.dashboard.live.stream import RING_DELTAS, Packet, ViewStream
 from swarm_web.dashboard.live.views import LiveView, describe_delta
 
@@ -64,6 +66,21 @@ async def test_waiting_socket_receives_the_next_delta() -> None:
     await asyncio.sleep(0)
     stream.advance(make_view(a="2"))
     assert read(await waiting)["seq"] == 1
+
+
+async def test_socket_that_joins_a_view_is_closed_when_its_last_reading_is_too_old() -> None:
+    stream, sent = ViewStream(make_view()), list[Any]()
+    stream._read_at -= STALE_S
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    async with asyncio.timeout(STALE_S / 2):
+        await live_socket._send_updates(stream, send, {})
+    assert [(event["type"], event.get("code")) for event in sent] == [
+        ("websocket.send", None),
+        ("websocket.close", live_socket.CLOSE_UNREADABLE),
+    ]
 
 
 async def test_socket_behind_the_oldest_delta_receives_a_snapshot() -> None:
