@@ -114,39 +114,50 @@ def explain_failure(problem: Exception) -> UnansweredError:
 class _Denial(msgspec.Struct):
     """The JSON body of a refused handshake; `retry_after` is in seconds."""
 
-    code: str = ErrorCode.AUTH_INVALID.value
+    code: str
     message: str = "The coordinator refused this node's token."
     fix: str = FIXES[ErrorCode.AUTH_INVALID]
     retry_after: float | None = None
 
 
 def _explain_denial(refused: InvalidStatus) -> UnansweredError:
-    """Return the error for an HTTP status. Raises CoordinatorRefusedError for 401 and 403."""
+    """Return the error for an HTTP status.
+
+    Raises CoordinatorRefusedError for 401 and 403, unless the body is another server's page.
+    """
     status = refused.response.status_code
     denial = _read_denial(refused.response)
     if status >= 500 or status in _BUSY_STATUS:
         reason = f"the coordinator answered with HTTP status {status}"
-        if denial.code in _EXPLAINED:
+        if denial is not None and denial.code in _EXPLAINED:
             reason = denial.message
         return UnansweredError(reason, retry_after=_read_wait(refused.response, denial))
     if status not in FATAL_STATUS:
         return NoCoordinatorError(f"it answered with HTTP status {status}")
+    if denial is None:
+        return UnansweredError(f"a proxy or a firewall answered with HTTP status {status}")
     raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)
 
 
-def _read_denial(response: Response) -> _Denial:
+def _read_denial(response: Response) -> _Denial | None:
+    """Return the body of a refused handshake, None if it is not from a coordinator.
+
+    An empty body means that the token is invalid: some web servers cannot send a body.
+    """
+    if not response.body:
+        return _Denial(ErrorCode.AUTH_INVALID.value)
     try:
-        return msgspec.json.decode(response.body or b"{}", type=_Denial)
+        return msgspec.json.decode(response.body, type=_Denial)
     except (msgspec.DecodeError, UnicodeDecodeError):  # the page of a proxy
-        return _Denial()
+        return None
 
 
-def _read_wait(response: Response, denial: _Denial) -> float | None:
+def _read_wait(response: Response, denial: _Denial | None) -> float | None:
     """Return the wait in seconds that the coordinator asked for; None if it did not.
 
     The value in the body takes precedence, because the header `Retry-After` has whole seconds only.
     """
-    if denial.retry_after is not None:
+    if denial is not None and denial.retry_after is not None:
         return denial.retry_after
     header = response.headers.get("Retry-After", "")
     return float(header) if header.isascii() and header.isdigit() else None
