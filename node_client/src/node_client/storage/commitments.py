@@ -80,8 +80,8 @@ class CommitmentLog:
         a backup, the new commitment is recorded.
 
         Nothing happens if `announced` is None, if the round is over, or if the commitment is empty
-        or too long. If the file cannot be written, a warning is logged, and the commitment is written
-        together with the next one.
+        or too long. If the file cannot be written, a warning is logged, and the commitment is
+        written together with the next one.
         """
         if announced is None or announced.phase in _OVER:
             return
