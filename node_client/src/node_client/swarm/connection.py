@@ -188,16 +188,21 @@ class CoordinatorConnection:
         the next connection begins with a Welcome anyway.
         """
         if self._listen_timeout is not None and self._listen_timeout.when() is None:
-            self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
+            self._stop_listening(after_s=after_s)
 
     def suspend(self) -> None:
-        """Disconnect until `resume`."""
+        """Disconnect until `resume`, even if the connection is due to end later."""
         self._enabled.clear()
-        self.reconnect(after_s=0)
+        self._stop_listening(after_s=0)
 
     def resume(self) -> None:
         """Connect again after `suspend`."""
         self._enabled.set()
+
+    def _stop_listening(self, *, after_s: float) -> None:
+        """End the connection in `after_s` seconds, unless it has ended or is just ending."""
+        if self._listen_timeout is not None and not self._listen_timeout.expired():
+            self._listen_timeout.reschedule(asyncio.get_running_loop().time() + after_s)
 
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
@@ -291,8 +296,7 @@ class CoordinatorConnection:
             async with asyncio.timeout(
                 None if self._enabled.is_set() else 0
             ) as self._listen_timeout:
-                async for frame in socket:
-                    self._receive(frame)
+                await self._receive_all(socket)
             return "the coordinator closed the connection"
         except TimeoutError:
             again = self._enabled.is_set()
@@ -302,6 +306,13 @@ class CoordinatorConnection:
         except asyncio.CancelledError:
             await socket.close(CloseCode.GOING_AWAY, "the node stopped")
             raise
+
+    async def _receive_all(self, socket: ClientConnection) -> None:
+        try:
+            async for frame in socket:
+                self._receive(frame)
+        finally:
+            self._listen_timeout = None  # A timeout that has ended cannot be rescheduled.
 
     def _receive(self, frame: str | bytes) -> None:
         """Pass a frame to the request that waits for it, or to the listener."""
