@@ -274,12 +274,13 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
 def _record_call(request: JoinRequest, *, now: datetime) -> bool:
     """Store the time of the client's call, and return whether it came too early.
 
-    If it did, the client must wait longer between calls from now on.
+    If it did, the client must wait longer between calls from now on, up to VALID_FOR.
     """
     earliest = timedelta(seconds=request.interval_s - SLACK_S)
     too_early = request.asked_at is not None and now - request.asked_at < earliest
     if too_early:
-        request.interval_s += INTERVAL_STEP_S
+        longest = int(VALID_FOR.total_seconds())
+        request.interval_s = min(request.interval_s + INTERVAL_STEP_S, longest)
     request.asked_at = now
     request.save(update_fields=["asked_at", "interval_s"])
     return too_early

@@ -141,6 +141,15 @@ def test_client_that_polls_too_often_must_slow_down() -> None:
     assert request.interval_s == services.INTERVAL_S + services.INTERVAL_STEP_S
 
 
+def test_interval_grows_no_longer_than_a_code_is_valid() -> None:
+    request, secret = request_node(REQUESTER, now=NOW)
+    longest = int(services.VALID_FOR.total_seconds())
+    JoinRequest.objects.filter(pk=request.pk).update(interval_s=longest - 1, asked_at=NOW)
+    assert error_of(secret) == "slow_down"
+    request.refresh_from_db()
+    assert request.interval_s == longest
+
+
 def test_client_that_polls_at_its_interval_is_not_slowed_down() -> None:
     _, secret = request_node(REQUESTER, now=NOW)
     for turn in range(5):
