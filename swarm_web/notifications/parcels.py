@@ -1,6 +1,7 @@
 """Deliveries, prepared so that a thread can send them without reading the database."""
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,8 @@ from swarm_web.notifications.targets import NotificationTarget, TargetError, rea
 from swarm_web.notifications.unsubscribing import unsubscribe_url
 from swarm_web.notifications.webhook_signing import sign
 from swarm_web.notifications.wording import compose_text
+
+logger = logging.getLogger(__name__)
 
 _CONTENT = {
     "Content-Type": "application/json; charset=utf-8",
@@ -79,8 +82,8 @@ def pack(delivery: Delivery, *, now: datetime) -> Parcel:
     """Return a parcel that sends a delivery, as attempt number `delivery.attempts`.
 
     `now` is the time in a webhook's signature. If the channel has no address, or its address is no
-    longer allowed, sending the parcel fails. To save queries, load `delivery.channel.owner`
-    beforehand.
+    longer allowed, or its message cannot be composed, sending the parcel fails. To save queries,
+    load `delivery.channel.owner` beforehand.
     """
     try:
         match Channel.Kind(delivery.channel.kind):
@@ -93,6 +96,10 @@ def pack(delivery: Delivery, *, now: datetime) -> Parcel:
     except TargetError:
         # The address was valid when it was entered; the operator has changed the rules since.
         transport = partial(_fail, Failure.FORBIDDEN)
+    except (LookupError, TypeError, ValueError):
+        # For example, a newer version of the site queued it. Other parcels must not be lost.
+        logger.exception("could not compose %s", delivery.pk)
+        transport = partial(_fail, Failure.INTERNAL)
     return Parcel(delivery.pk, delivery.attempts, transport)
 
 

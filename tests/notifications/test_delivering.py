@@ -236,6 +236,14 @@ def test_outcome_of_an_expired_claim_is_ignored(owner: User) -> None:
     assert delivery.failure == ""
 
 
+def test_message_that_cannot_be_composed_fails_without_blocking_others(owner: User) -> None:
+    bad = put(make_channel(owner, kind=Channel.Kind.NTFY, target="http://127.0.0.1:9/topic"))
+    Delivery.objects.update(data={})
+    good = put(make_channel(owner))
+    outcomes = {outcome.delivery: outcome.failure for outcome in deliver()}
+    assert outcomes == {bad.pk: Failure.INTERNAL, good.pk: Failure.UNREACHABLE}
+
+
 def test_number_of_claimed_parcels_is_limited(owner: User) -> None:
     for number in range(3):
         put(make_channel(owner, target=f"http://127.0.0.1:9/{number}"))
