@@ -98,6 +98,16 @@ def test_mail_and_ntfy_get_one_round_per_hour_and_webhooks_every_round(
     assert Delivery.objects.count() == expected
 
 
+def test_webhook_gets_a_round_that_closed_before_the_last_reported_one(
+    owner: User, closed: Round
+) -> None:
+    make_channel(owner, SCORED)
+    notice()
+    close_next(closed, owner, at=NOW - timedelta(minutes=2))
+    notice()
+    assert Delivery.objects.count() == 2
+
+
 def test_mail_gets_another_round_after_an_hour(owner: User, closed: Round) -> None:
     make_channel(owner, SCORED, kind=Channel.Kind.EMAIL)
     notice()

@@ -30,7 +30,8 @@ def notice_rounds(*, now: datetime) -> int:
     Of the rounds that closed in the last hour and have unprocessed channels, the earliest is
     chosen. Its channels are those that existed when it closed and whose owner has nodes that were
     scored in it. A channel gets one message with the scores of all these nodes. It gets none if
-    this round closed less than ROUND_PAUSES[kind] after the last round about which it got one.
+    this round closed less than ROUND_PAUSES[kind] after, or before, the last round about which it
+    got one.
 
     Returns how many channels were processed, with or without a message. 0 means that none is left.
     """
@@ -78,7 +79,8 @@ def _is_due(channel: Channel, judge_round: Round) -> bool:
     pause = ROUND_PAUSES[Channel.Kind(channel.kind)]
     if channel.round_told_at is None or judge_round.closed_at is None:
         return True
-    return judge_round.closed_at - channel.round_told_at >= pause
+    # In either direction, because another worker may have reported a later round already.
+    return abs(judge_round.closed_at - channel.round_told_at) >= pause
 
 
 def _queue(judge_round: Round, channels: Sequence[Channel], *, now: datetime) -> None:
