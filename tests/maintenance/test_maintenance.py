@@ -86,6 +86,13 @@ def test_command_rejects_an_invalid_or_past_end(until: str) -> None:
     assert not Maintenance.objects.exists()
 
 
+@pytest.mark.parametrize("minutes", ["nan", "inf", "1e300", "0"])
+def test_command_rejects_minutes_that_lead_to_no_later_time(minutes: str) -> None:
+    with pytest.raises(CommandError):
+        call_command("maintenance", "on", "--minutes", minutes)
+    assert not Maintenance.objects.exists()
+
+
 # ---- pages
 
 

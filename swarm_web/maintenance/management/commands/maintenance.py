@@ -52,7 +52,10 @@ def _read_end(until: str | None, minutes: float | None, *, now: datetime) -> dat
     `minutes` overrides `until`. Raises CommandError for an invalid time or a time in the past.
     """
     if minutes is not None:
-        end = now + timedelta(minutes=minutes)
+        try:
+            end = now + timedelta(minutes=minutes)
+        except (ValueError, OverflowError):
+            raise CommandError(f"--minutes {minutes} leads to no valid time.") from None
     elif until is None:
         return None
     else:
