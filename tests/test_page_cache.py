@@ -234,6 +234,13 @@ async def test_uncacheable_response_is_passed_on(header: tuple[bytes, bytes], st
     assert site.requests == 2
 
 
+async def test_response_shorter_than_declared_is_passed_on() -> None:
+    cache = PageCache(site := Site((b"content-length", b"100")), seconds=60)
+    assert (await get(cache))[1]["content-length"] == "100"
+    assert (await get(cache))[2] == b"page 2"
+    assert site.requests == 2
+
+
 async def test_requests_waiting_for_an_uncacheable_response_are_processed() -> None:
     cache = PageCache(site := Site(status=404), seconds=60)
     site.unblocked.clear()

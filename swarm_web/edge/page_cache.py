@@ -228,7 +228,7 @@ class _Recorder:
 
     def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:
         self._send, self._begun_at, self._on_start = send, begun_at, on_start
-        self._headers: Headers | None = None
+        self._start: Message | None = None
         self._parts: list[bytes] = []
 
     async def take(self, message: Message) -> None:
@@ -236,19 +236,28 @@ class _Recorder:
             is_kept = may_be_kept(message)
             self._on_start(is_kept=is_kept)
         if is_start and is_kept:
-            self._headers = list(message["headers"])
-        elif self._headers is None:
+            self._start = message
+        elif self._start is None:
             await self._send(message)
         else:
             self._parts.append(message.get("body", b""))
 
     async def finish(self) -> Page | None:
-        """Return the recorded response as a page; None if the response was forwarded instead."""
-        if self._headers is None:
+        """Return the recorded response as a page; None if the response was forwarded instead.
+
+        A response whose body is not as long as declared is forwarded too: it failed midway.
+        """
+        if self._start is None:
             return None
         body = b"".join(self._parts)
+        if len(body) != _declared_length(self._start):
+            await self._send(self._start)
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+            return None
         own = (b"content-length", b"etag", b"vary")
-        headers = [(name, value) for name, value in self._headers if name.lower() not in own]
+        headers = [
+            (name, value) for name, value in self._start["headers"] if name.lower() not in own
+        ]
         headers.append((b"vary", _VARY))
         if not any(name.lower() == b"cache-control" for name, _ in headers):
             headers.append((b"cache-control", b"no-cache"))
@@ -296,11 +305,9 @@ def may_be_kept(start: Message) -> bool:
     """
     headers = {name.lower(): value for name, value in start["headers"]}
     varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}
-    # Streams do not declare a length.
-    length = int(headers.get(b"content-length", _LARGEST))
     return (
         start["status"] == 200
-        and length < _LARGEST
+        and _declared_length(start) < _LARGEST
         and headers.get(b"content-type", b"").startswith(_KINDS)
         and b"content-encoding" not in headers
         and b"set-cookie" not in headers
@@ -308,3 +315,9 @@ def may_be_kept(start: Message) -> bool:
         & {part.strip() for part in headers.get(b"cache-control", b"").split(b",")}
         and varies <= _VARIES
     )
+
+
+def _declared_length(start: Message) -> int:
+    """Return the Content-Length of a response in bytes; _LARGEST if it is a stream without one."""
+    headers = {name.lower(): value for name, value in start["headers"]}
+    return int(headers.get(b"content-length", _LARGEST))
