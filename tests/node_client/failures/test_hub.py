@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,18 @@ def test_model_is_downloaded_with_progress_and_then_used_without_the_hub(
     away = train(tmp_path, "--fresh", HF_ENDPOINT=hub.address)
     assert away.returncode == 0, away.stderr
     assert "was downloaded before" in away.stderr
+    offline = train(tmp_path, "--fresh", HF_HUB_OFFLINE="1")
+    assert offline.returncode == 0, offline.stderr
+
+
+def test_copy_of_the_weights_for_other_software_is_not_downloaded(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    copy = tmp_path / "model" / "consolidated.safetensors"
+    shutil.copy(tmp_path / "model" / "model.safetensors", copy)
+    with ModelHub(NAME, tmp_path / "model") as hub:
+        ended = train(tmp_path, HF_ENDPOINT=hub.address)
+    assert ended.returncode == 0, ended.stderr
+    assert not [path for path in hub.requested if path.endswith(copy.name)]
     offline = train(tmp_path, "--fresh", HF_HUB_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr
 

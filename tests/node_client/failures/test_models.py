@@ -1,12 +1,14 @@
 """`swarm-node` with a model or a device that cannot be used."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from node_client.commands.problems import FAILED
+from node_client.model.loading.contents import count_parameters
 from tests.node_client.failures.ending import train
 from tests.node_client.fakes import toy_policy
 
@@ -86,6 +88,13 @@ def test_unusable_model_folder_is_reported_with_the_reason(
     assert ended.code == FAILED
     assert f"The model {folder}" in ended.stderr
     assert message in ended.stderr
+
+
+def test_copy_of_the_weights_for_other_software_is_not_counted(tmp_path: Path) -> None:
+    policy = toy_policy()
+    policy.save(tmp_path)
+    shutil.copy(tmp_path / "model.safetensors", tmp_path / "consolidated.safetensors")
+    assert count_parameters(tmp_path, name="toy") == policy.parameters
 
 
 def test_failed_fresh_run_leaves_the_checkpoints_in_place(

@@ -15,6 +15,8 @@ _INDEX = "model.safetensors.index.json"
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100_000_000  # as safetensors itself allows
 _OTHER_WEIGHTS = ("pytorch_model*.bin",)
+# A copy of the weights for Mistral's own software; transformers does not read it.
+MISTRAL_COPY = "consolidated*.safetensors"
 
 
 def count_parameters(folder: Path, *, name: str) -> int | None:
@@ -27,7 +29,7 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
     if not folder.is_dir():
         raise unusable(name, "it is a file, and a model is a folder")
     _check_config(folder, name=name)
-    files = sorted(folder.glob("*.safetensors"))
+    files = sorted({*folder.glob("*.safetensors")} - {*folder.glob(MISTRAL_COPY)})
     if not files:
         if any(any(folder.glob(pattern)) for pattern in _OTHER_WEIGHTS):
             return None

@@ -13,17 +13,20 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
     RepositoryNotFoundError,
 )
 from huggingface_hub.hf_api import ModelInfo
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+from huggingface_hub.utils import (  # type: ignore[attr-defined]
+    filter_repo_objects,
+    validate_repo_id,
+)
 
 from node_client.errors import ModelUnavailableError
-from node_client.model.loading.contents import first_line, unusable
+from node_client.model.loading.contents import MISTRAL_COPY, first_line, unusable
 from node_client.model.loading.progress import OnProgress, counting_bar
 
 LOOKUP_TIMEOUT_S = 10.0
 # What transformers reads, without the copies in other formats that many repositories hold.
 _WANTED = ["*.json", "*.txt", "*.model", "*.jinja"]
 _SAFE, _OLD = "*.safetensors", "pytorch_model*.bin"
-_UNWANTED = ["*/*", "*.gguf"]
+_UNWANTED = ["*/*", "*.gguf", MISTRAL_COPY]
 # OSErrors of the disk; other OSErrors during a download come from the network.
 _DISK_ERRORS = (
     errno.ENOSPC,
@@ -80,7 +83,8 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
 
 def _download(name: str, info: ModelInfo, *, on_progress: OnProgress, is_cached: bool) -> Path:
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-    weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
+    safe = filter_repo_objects(sizes, allow_patterns=_SAFE, ignore_patterns=_UNWANTED)
+    weights = _SAFE if any(safe) else _OLD
     if not is_cached:
         _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
     folder = snapshot_download(
