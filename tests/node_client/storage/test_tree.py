@@ -81,6 +81,21 @@ def test_tensors_that_share_memory_are_restored(tmp_path: Path) -> None:
     assert torch.equal(back["part"], whole[:2])
 
 
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"a/b": torch.zeros(1), "a": {"b": torch.ones(1)}},
+        {"a": {"b": torch.zeros(1)}, "a/b": torch.ones(1), "a/b'": torch.ones(2)},
+        {1: torch.zeros(1), "1": torch.ones(1)},
+    ],
+)
+def test_tensors_under_keys_that_form_the_same_path_are_restored(
+    tmp_path: Path, tree: dict[Any, Any]
+) -> None:
+    back = written_and_read(tmp_path, {"state": tree})["state"]
+    torch.testing.assert_close(back, tree)
+
+
 class Colour(enum.StrEnum):
     RED = "red"
 

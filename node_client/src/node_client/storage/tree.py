@@ -1,8 +1,9 @@
 """Writes and reads a trainer's state as a tree of plain values and tensors, without pickle.
 
 Plain values are None, bool, int, float and str; lists, tuples and dicts nest them. Tensors go into
-a safetensors file under their path in the tree, everything else into JSON, where `$tensor`,
-`$tuple` and `$items` mark types that JSON lacks. A tree is read back equal and with the same types.
+a safetensors file under their path in the tree, which is made unique, and everything else into
+JSON, where `$tensor`, `$tuple` and `$items` mark types that JSON lacks. A tree is read back equal
+and with the same types.
 """
 
 import json
@@ -48,6 +49,8 @@ def _split(value: Any, *, path: str, tensors: dict[str, Tensor]) -> object:
         return _split(part, path=f"{path}/{name}" if path else str(name), tensors=tensors)
 
     if isinstance(value, Tensor):
+        while path in tensors:  # the keys 1 and "1" form the same path, for example
+            path += "'"
         tensors[path] = value.detach()
         return {"$tensor": path}
     if type(value) in (list, tuple):
