@@ -138,7 +138,12 @@ class Connection:
             self._schedule_doorbells()
 
     async def _send_message(self, message: ServerMessage) -> None:
-        """Send a message; if it is a refusal that ends the connection, close the connection."""
+        """Send a message; if it is a refusal that ends the connection, close the connection.
+
+        Does nothing if the connection is closed already: a server accepts only one close.
+        """
+        if self._closed:
+            return
         close_code = _CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
         await self._send_frame(encode(message), last=close_code is not None)
         if close_code is not None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from judge.models import Season
 from judge.services.seasons import end_season
 from swarm_protocol.codec import encode
-from swarm_protocol.errors import ErrorCode
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     PublishRollouts,
     Refused,
@@ -28,6 +29,8 @@ from swarm_protocol.messages import (
 from swarm_web.core import bus
 from swarm_web.core.store import async_redis
 from swarm_web.gateway import answering
+from swarm_web.gateway.connection import Connection
+from swarm_web.gateway.roster import roster
 from swarm_web.nodes.models import Node
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
@@ -270,6 +273,24 @@ async def test_stopping_server_closes_with_1012_and_marks_its_nodes_as_gone(ambe
             socket = await stack.enter_async_context(node_socket(url, amber.token))
         assert await socket.close_code() == 1012
     assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
+
+
+async def test_node_that_is_dismissed_while_it_is_refused_for_good_is_closed_once(
+    amber: Member,
+) -> None:
+    hello, sent = msgspec.structs.replace(make_hello(), protocol=0), list[str]()
+
+    async def receive() -> Any:
+        return {"type": "websocket.receive", "text": encode(hello)}
+
+    async def send(event: Any) -> None:
+        sent.append(event["type"])
+        if event["type"] == "websocket.send":
+            connection.dismiss(RefusedError(ErrorCode.SERVER_RESTART, "restart", retry_after=1))
+
+    connection = Connection(amber.node, roster(), receive, send, suspend=lambda: 1.0)
+    await connection._handle(await receive())
+    assert sent == ["websocket.send", "websocket.close"]
 
 
 @pytest.mark.parametrize(
