@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.titles import plain_title
 
 
 class NodeChoiceForm(forms.Form):
@@ -50,11 +51,21 @@ class NodeChoiceForm(forms.Form):
     def clean_name(self) -> str:
         """Return the name, which may be empty.
 
-        Raises ValidationError if a node already has it as its name or title; case is ignored. If
-        two concurrent requests use the same name, the database refuses the second.
+        Raises ValidationError if it is a node's name, or the plain form of a node's title
+        (`plain_title`); case is ignored. If two concurrent requests use the same name, the database
+        refuses the second.
         """
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)
-        if name and Node.objects.filter(taken).exists():
+        if name and (Node.objects.filter(taken).exists() or _looks_like_a_title(name)):
             raise forms.ValidationError(_("This name is taken. Choose another name."))
         return name
+
+
+def _looks_like_a_title(name: str) -> bool:
+    """Return whether the plain form of a node's title equals a name, ignoring case.
+
+    Titles in ASCII are left out: apart from case, they are their own plain form.
+    """
+    titles = Node.objects.filter(title__regex="[^ -~]").values_list("title", flat=True)
+    return any(plain_title(title) == name.lower() for title in titles)

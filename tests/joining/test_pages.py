@@ -102,6 +102,15 @@ def test_invalid_or_taken_name_is_rejected_and_the_code_stays_open(
     assert request.is_open(now=timezone.now())
 
 
+@pytest.mark.parametrize("title", ["Ca\u0301f\u00e9-1", "CAFE\u20111", "\uff23afe-1"])
+def test_plain_form_of_a_title_is_rejected_as_a_name(browser: Client, title: str) -> None:
+    create_node(name="heron", title=title)
+    request, _ = request_code()
+    _, page = decide(browser, request, name="Cafe-1")
+    assert "errorlist" in page
+    assert Node.objects.count() == 1
+
+
 def test_own_node_can_be_chosen_to_continue(browser: Client, olive: User) -> None:
     node, _ = create_node(name="heron", owner=olive)
     request, secret = request_code()
