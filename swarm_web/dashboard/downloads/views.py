@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import Round, Ruling
+from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.core.errors import answer_refusals
 from swarm_web.dashboard.downloads import answers, rollouts
 from swarm_web.dashboard.downloads.batches import stream
@@ -16,10 +17,13 @@ from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewar
 
 
 def _version(_request: HttpRequest, **_path: object) -> str:
-    """Return an ETag that changes when a round closes or the operator adds a `Ruling`."""
+    """Return an ETag that changes with each closed round, `Ruling` and version of the software.
+
+    Another version may write other columns.
+    """
     closed = Round.objects.aggregate(at=Max("closed_at"))["at"]
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"]
-    return f'"{closed.timestamp() if closed else 0:.6f}-{ruling or 0}"'
+    return f'"{CLIENT_VERSION}-{closed.timestamp() if closed else 0:.6f}-{ruling or 0}"'
 
 
 @require_safe

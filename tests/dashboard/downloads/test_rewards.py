@@ -14,6 +14,7 @@ from pyarrow.parquet import read_table
 
 from judge.models import Round, Score, Season
 from judge.services.oversight import quarantine_node
+from swarm_web.dashboard.downloads import views
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_season
 
@@ -167,5 +168,15 @@ async def test_etag_is_valid_until_the_next_round_closes() -> None:
     again = await client.get("/downloads/rewards.csv", headers={"If-None-Match": version})
     assert again.status_code == 304
     await sync_to_async(judge_nodes)(season, count=1, rounds=1)
+    after = await client.get("/downloads/rewards.csv", headers={"If-None-Match": version})
+    assert after.status_code == 200
+
+
+async def test_etag_is_not_valid_after_an_update_of_the_site(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = AsyncClient()
+    version = (await client.get("/downloads/rewards.csv"))["ETag"]
+    monkeypatch.setattr(views, "CLIENT_VERSION", "99.0.0")
     after = await client.get("/downloads/rewards.csv", headers={"If-None-Match": version})
     assert after.status_code == 200
