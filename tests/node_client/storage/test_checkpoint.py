@@ -147,7 +147,8 @@ def test_draft_of_a_crashed_save_is_not_a_checkpoint(verifier: Verifier, tmp_pat
 
 
 def test_leftovers_of_crashed_saves_are_removed(verifier: Verifier, tmp_path: Path) -> None:
-    for leftover in (".step-00000003.partial", ".step-00000001.gone", "step-00000009.before"):
+    hidden = (".step-00000003.partial", ".step-00000001.gone", ".damaged-step-00000002.gone")
+    for leftover in (*hidden, "step-00000009.before"):
         (tmp_path / leftover / "policy").mkdir(parents=True)
     (tmp_path / "step-00000009").mkdir()
     trainer = make_trainer(verifier)

@@ -186,8 +186,8 @@ def newest_first(folder: Path) -> list[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a crash left: partial checkpoints, and checkpoints that were replaced."""
-    for leftover in folder.glob(".step-*"):
+    """Remove what a crash left: partial checkpoints, and ones that were replaced or discarded."""
+    for leftover in (*folder.glob(".step-*"), *folder.glob(f".{_DAMAGED}step-*")):
         shutil.rmtree(leftover, ignore_errors=True)
     for replaced in folder.glob(f"step-*{_BEFORE}"):
         if replaced.with_name(replaced.name.removesuffix(_BEFORE)).exists():
