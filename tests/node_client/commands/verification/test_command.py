@@ -186,6 +186,17 @@ async def test_round_of_an_unreachable_site_cannot_be_checked(state: StateDir) -
     assert "cannot be read" in result.output
 
 
+@pytest.mark.parametrize("file", ["commitments", "heads", "receipts"])
+async def test_round_cannot_be_checked_if_own_records_cannot_be_read(
+    published: Published, state: StateDir, verifier: Verifier, file: str
+) -> None:
+    (state.path / f"{file}.jsonl").mkdir()
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        with pytest.raises(UncheckableError, match=file):
+            await check(coordinator, state, verifier)
+
+
 @pytest.mark.parametrize("limit", ["MAX_RECORD_BYTES", "MAX_ANSWERS_BYTES", "MAX_LINE_BYTES"])
 async def test_oversized_response_is_cut_off(
     published: Published,
@@ -214,12 +225,7 @@ async def test_refuted_round_stays_refuted_if_the_rest_is_unreadable(
 
 
 async def test_refuted_season_stays_refuted_if_the_rest_is_unreadable(state: StateDir) -> None:
-    season = {"season": "autumn", "questions_per_round": 8, "minimum_questions": 0}
-    async with running(Coordinator()) as coordinator:
-        coordinator.pages["/api/v1/seasons?"] = (HTTPStatus.OK, json.dumps({"items": [season]}))
-        coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.OK, "not a link\n")
-        command = ["verify-season", coordinator.site.base, "--state-dir", str(state.path)]
-        result = await asyncio.to_thread(CliRunner().invoke, app, command)
+    result = await verify_season_with_a_broken_chain(state)
     assert result.exit_code == FAILED, result.output
     assert "✗ chain" in result.output
     assert "cannot be read" in result.output
@@ -245,3 +251,18 @@ def test_checking_a_round_does_not_import_torch_or_websockets() -> None:
         "sys.exit(bool({'torch', 'transformers', 'websockets'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_season_cannot_be_checked_if_own_records_cannot_be_read(state: StateDir) -> None:
+    state.heads.mkdir()
+    result = await verify_season_with_a_broken_chain(state)
+    assert result.exit_code == UNCHECKED, result.output
+
+
+async def verify_season_with_a_broken_chain(state: StateDir) -> Result:
+    season = {"season": "autumn", "questions_per_round": 8, "minimum_questions": 0}
+    async with running(Coordinator()) as coordinator:
+        coordinator.pages["/api/v1/seasons?"] = (HTTPStatus.OK, json.dumps({"items": [season]}))
+        coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.OK, "not a link\n")
+        command = ["verify-season", coordinator.site.base, "--state-dir", str(state.path)]
+        return await asyncio.to_thread(CliRunner().invoke, app, command)

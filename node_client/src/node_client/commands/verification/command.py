@@ -1,6 +1,7 @@
 """The command `swarm-node verify-round`: fetches, checks and shows a round."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from tempfile import TemporaryFile
 
 from rich.console import Console
@@ -35,6 +36,7 @@ from node_client.commands.verification.records import (
 from node_client.commands.verification.report import show_checks
 from node_client.commands.verification.results import check_results, read_results
 from node_client.display.terminal import fold_line
+from node_client.errors import SettingsError, UncheckableError
 from node_client.site import Site
 from node_client.storage.commitments import find_commitment
 from node_client.storage.heads import find_heads
@@ -56,9 +58,9 @@ def verify_round(
     """Check round `number`, show each result as soon as it is known, and return the outcome.
 
     `state` is the folder of this machine's node, with its records. `beacon_urls` has servers of the
-    public beacon. Raises UncheckableError if data of the site cannot be downloaded, saved or read.
-    But if an earlier check has found a difference, this error is only shown, and the outcome is
-    DIFFERS. Raises SettingsError if a file in the folder cannot be read.
+    public beacon. Raises UncheckableError if data of the site cannot be downloaded, saved or read,
+    or if a file in the folder cannot be read. But if an earlier check has found a difference, this
+    error is only shown, and the outcome is DIFFERS.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_record(site.round_record(number)))
@@ -87,10 +89,12 @@ def _run_checks(
     beacon_urls: Sequence[str],
 ) -> Iterator[RoundCheck]:
     evidence = Evidence(published)
-    recorded = find_commitment(state.commitments, site=site, number=number)
+    with own_records():
+        recorded = find_commitment(state.commitments, site=site, number=number)
+        heads = find_heads(state.heads, site=site)
     with console.status("Fetching the chain"):
         chain = fetch_read_chain(site)
-    yield check_chain(chain, find_heads(state.heads, site=site))
+    yield check_chain(chain, heads)
     history = read_histories(chain).get(number) if chain is not None else None
     if chain is not None:
         yield check_fixed(published, chain, history)
@@ -129,12 +133,25 @@ def _run_checks(
             )
     yield evidence.check_signatures()
     yield evidence.check_root()
-    receipts = find_receipts(state.receipts, site=site, number=number)
+    with own_records():
+        receipts = find_receipts(state.receipts, site=site, number=number)
     yield evidence.check_receipts(receipts, chain.keys if chain else set())
     if published.results_root:
         yield check_results(published, read_results(fetch_record(site.round_results(number))))
     else:
         yield skip("results", "the round is older than the chain")
+
+
+@contextmanager
+def own_records() -> Iterator[None]:
+    """Raise UncheckableError if the body cannot read a file with this machine's records.
+
+    The exit code for SettingsError would mean that something differs.
+    """
+    try:
+        yield
+    except SettingsError as problem:
+        raise UncheckableError(problem.message, fix=problem.fix) from problem
 
 
 def fetch_read_chain(site: Site) -> Chain | None:

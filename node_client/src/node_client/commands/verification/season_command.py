@@ -12,7 +12,7 @@ from node_client.commands.verification.chain import (
     read_histories,
 )
 from node_client.commands.verification.checks import CheckOutcome, RoundCheck, skip
-from node_client.commands.verification.command import fetch_read_chain
+from node_client.commands.verification.command import fetch_read_chain, own_records
 from node_client.commands.verification.download import fetch_record
 from node_client.commands.verification.listing import (
     ListedRound,
@@ -48,9 +48,9 @@ def verify_season(
 
     `name` is the season's name, or None for the newest season that has started. Each result is
     shown as soon as it is known. `state` is the folder of this machine's node, with its records.
-    Raises NodeError if there is no such season, if it cannot be read, or if the site's chain grows
-    while the season is read. But if an earlier check has found a difference, an error of a later
-    check is only shown, and the outcome is DIFFERS.
+    Raises NodeError if there is no such season, if it or a file in the folder cannot be read, or if
+    the site's chain grows while the season is read. But if an earlier check has found a difference,
+    an error of a later check is only shown, and the outcome is DIFFERS.
     """
     season = _choose(list_seasons(site), name)
     subject = f"Season {fold_line(season.season, limit=80)}"
@@ -72,9 +72,11 @@ def _choose(seasons: list[ListedSeason], name: str | None) -> ListedSeason:
 def _run_checks(
     site: Site, season: ListedSeason, *, state: StateDir, console: Console
 ) -> Iterator[RoundCheck]:
+    with own_records():
+        heads = find_heads(state.heads, site=site)
     with console.status("Fetching the chain"):
         chain = fetch_read_chain(site)
-    yield check_chain(chain, find_heads(state.heads, site=site))
+    yield check_chain(chain, heads)
     chain = chain or Chain([])
     histories = read_histories(chain)
     with console.status("Fetching the rounds"):
