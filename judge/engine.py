@@ -204,7 +204,8 @@ def unserved_time(
 
     A silence shorter than SILENCE moves no deadlines. Any other silence moves them by its length
     plus `return_time` in total. At each tick during the silence, the result is the part of this
-    total that earlier ticks have not yet added. So no deadline passes during the silence.
+    total that earlier ticks have not yet added. So once the silence has lasted SILENCE, no deadline
+    passes until it ends.
     """
     if last_tick is None or silence is None:
         return timedelta(0)

@@ -75,7 +75,7 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
 
     Raises ValidationError if `read_lasting` refuses a dataset, or if even the highest estimate of a
     dataset's number of rounds (`at_most`) is below `rounds`. In the second case, the error names
-    all such datasets.
+    all such datasets. Raises ValueError when there are fewer questions than tasks.
     """
     try:
         lasting = read_lasting(tasks, questions)

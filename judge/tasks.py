@@ -1,4 +1,7 @@
-"""The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
+"""The judge's Celery tasks: thin, safe to run twice or concurrently.
+
+Only `recompute` does its work again in a second run, and adds another ruling and another link to
+the chain.
 
 Beat runs all of them but `recompute` every few seconds. So work is still done if a crash or a lost
 message interrupted it. The gateway also queues `grade_answers` when answers arrive, so that grading
@@ -40,8 +43,8 @@ def tick_rounds() -> None:
     moved = advance_rounds(now=now)
     for season in {judge_round.season for judge_round in moved}:
         refresh_standings(season, now=now)
-    # Comes last because drawing questions may fail, which must not stop existing rounds. Takes the
-    # time again because a round must name a beacon value that is not published yet.
+    # Comes after the existing rounds because drawing questions may fail, which must not stop them.
+    # Takes the time again because a round must name a beacon value that is not published yet.
     running = running_season()
     if running is not None:
         ensure_next_round(running, now=timezone.now(), verifier=process_verifier())

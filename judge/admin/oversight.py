@@ -120,7 +120,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="adjusted p", ordering="p_adjusted")
     def p(self, obj: Flag) -> str:
-        """Show the p-value, adjusted by Holm's method for the number of tested nodes or pairs."""
+        """Show the p-value, adjusted by Holm's method for all tested nodes or all pairs."""
         return f"{obj.p_adjusted:.2g}"
 
 

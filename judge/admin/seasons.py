@@ -1,4 +1,4 @@
-"""Admin of seasons: drafted, started, paused and ended. A started season's rules are frozen."""
+"""Admin of seasons: drafted, started, paused and ended. A start freezes the fields in FROZEN."""
 
 from typing import Any
 
@@ -240,7 +240,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         """Start the selected draft and end the running season; show the outcome.
 
         Nothing is started if several seasons are selected, if the selected one is not a draft, or
-        if `check_lasting` finds too few questions in a dataset or cannot measure a dataset.
+        if `check_lasting` finds too few questions in a dataset or refuses a dataset.
         """
         if len(queryset) > 1:
             messages.error(request, "Only one season can run at a time: select the one to start.")

@@ -73,7 +73,8 @@ def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]
 
     The lock is shared: nodes that submit concurrently do not wait for each other, only the change
     of phase waits for them. The deadlines are read from the database, because an outage may have
-    extended them. If no tick has saved an outage's extension yet, the extension is added here.
+    extended them. If the judge's clock stood still and no tick has saved the extension for this
+    (`lost_time`) yet, the extension is added here.
     """
     with connection.cursor() as cursor:
         cursor.execute(

@@ -175,10 +175,10 @@ def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
 
 
 def _extend(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
-    """Move the deadlines of the season's open and scoring rounds by `lost`.
+    """Move `closes_at` and `score_by` of the season's open rounds by `lost`.
 
-    Scheduled rounds are moved so that they open at `opens_from` at the earliest. Rounds of all
-    three phases are announced again.
+    Of rounds that are being scored, only `score_by` is moved. Scheduled rounds are moved so that
+    they open at `opens_from` at the earliest. Rounds of all three phases are announced again.
     """
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:

@@ -31,7 +31,8 @@ from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers, with_beacon
 from swarm_tasks.verifier import DrawnTask
 
-# The shortest time between making a round and opening it, so that a countdown can be seen.
+# The shortest time from when a round begins to be made until it opens, so that a countdown can be
+# seen. Drawing the questions takes a part of this time.
 LEAD_TIME = timedelta(seconds=3)
 # How long fetching a beacon's value and drawing questions with it may take.
 BEACON_SLACK = timedelta(seconds=15)
