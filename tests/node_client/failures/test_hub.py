@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,23 @@ def test_copy_of_the_weights_for_other_software_is_not_downloaded(tmp_path: Path
     assert not [path for path in hub.requested if path.endswith(copy.name)]
     offline = train(tmp_path, "--fresh", HF_HUB_OFFLINE="1")
     assert offline.returncode == 0, offline.stderr
+
+
+class HubWithOtherFormat(ModelHub):
+    """Also lists a file that the client does not read, and that is larger than any disk."""
+
+    def describe(self, path: str) -> Any:
+        described = super().describe(path)
+        if isinstance(described, dict) and "siblings" in described:
+            described["siblings"].append({"rfilename": "model.onnx", "size": 10**18})
+        return described
+
+
+def test_files_that_are_not_downloaded_need_no_space_on_the_disk(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    with HubWithOtherFormat(NAME, tmp_path / "model") as hub:
+        ended = train(tmp_path, HF_ENDPOINT=hub.address)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_model_name_unknown_to_the_hub_is_reported(tmp_path: Path) -> None:

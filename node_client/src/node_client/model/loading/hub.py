@@ -84,12 +84,13 @@ def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
 def _download(name: str, info: ModelInfo, *, on_progress: OnProgress, is_cached: bool) -> Path:
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     safe = filter_repo_objects(sizes, allow_patterns=_SAFE, ignore_patterns=_UNWANTED)
-    weights = _SAFE if any(safe) else _OLD
+    wanted = [*_WANTED, _SAFE if any(safe) else _OLD]
     if not is_cached:
-        _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
+        files = filter_repo_objects(sizes, allow_patterns=wanted, ignore_patterns=_UNWANTED)
+        _check_disk(name, sum(sizes[file] for file in files))
     folder = snapshot_download(
         name,
-        allow_patterns=[*_WANTED, weights],
+        allow_patterns=wanted,
         ignore_patterns=_UNWANTED,
         tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
     )
