@@ -10,10 +10,7 @@ from swarm_web.nodes.services import create_node, end_connection, rotate_token
 
 @admin.register(Node)
 class NodeAdmin(admin.ModelAdmin[Node]):
-    """Admin of nodes: view, create, block, replace tokens.
-
-    What a client reports is read-only, except the arm.
-    """
+    """Admin of nodes: view, create, block, replace tokens; what a client reports is read-only."""
 
     list_display = [
         "name",
@@ -41,11 +38,12 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     autocomplete_fields = ["owner"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Node | None = None) -> list[str]:
-        """Return the read-only fields; an existing node's name is one of them.
+        """Return the read-only fields; an existing node's name and arm are among them.
 
-        The name must not change, because the node's signatures and the chain contain it.
+        The name must not change, because the node's signatures and the chain contain it. The arm
+        is set when the node connects.
         """
-        return [*self.readonly_fields, *(["name"] if obj is not None else [])]
+        return [*self.readonly_fields, *(["name", "arm"] if obj is not None else [])]
 
     actions = ["give_new_token"]
 

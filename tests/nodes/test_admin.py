@@ -58,6 +58,14 @@ def test_token_of_blocked_node_is_rejected(operator: Client) -> None:
     assert authenticate(token) is None
 
 
+def test_name_and_arm_of_a_node_cannot_be_edited(operator: Client) -> None:
+    node, _ = create_node(name="amber")
+    form = {"name": "bold", "arm": "isolated", "title": "Attic"}
+    operator.post(f"/admin/nodes/node/{node.pk}/change/", form)
+    node.refresh_from_db()
+    assert (node.name, node.arm, node.title) == ("amber", "swarm", "Attic")
+
+
 def test_node_name_that_is_not_a_slug_is_rejected(operator: Client) -> None:
     page = operator.post("/admin/nodes/node/add/", {"name": "x/y", "arm": "swarm"})
     assert "consisting of letters, numbers, underscores or hyphens" in page.content.decode()
