@@ -228,7 +228,7 @@ def _draw_interval(canvas: Canvas, score: float, interval: Point, *, colour: str
 
 
 def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> None:
-    """Draw the scores of the last rounds, if at least two, as a line on a scale from 0 to 1."""
+    """Draw a node's last round scores, if at least two, as a line on a scale from 0 to 1."""
     if len(recent) < 2:
         return
     left, right, top, bottom = 660.0, WIDTH - _MARGIN - 12.0, 496.0, 552.0
@@ -237,7 +237,7 @@ def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> Non
     canvas.line([(left, bottom), (right, bottom)], colour=_LINE, width=2)
     canvas.line(points, colour=colour, width=4)
     canvas.dot(points[-1], 9, colour=colour)
-    canvas.write((left, 588), f"last {len(recent)} rounds", px=22, colour=_QUIET)
+    canvas.write((left, 588), f"last {len(recent)} scored rounds", px=22, colour=_QUIET)
 
 
 def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:

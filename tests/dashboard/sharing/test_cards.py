@@ -1,6 +1,7 @@
 """Test that preview cards have the required size and are drawn only after a change."""
 
 import io
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -61,6 +62,23 @@ def test_card_has_the_colour_of_the_arm() -> None:
     card = open_card(cards.draw_node_card(JUDGED, site="Murmuration"))
     assert shows(card, SWARM_BLUE)
     assert not shows(card, ISOLATED_RED)
+
+
+class ReadableCanvas(cards.Canvas):
+    """A canvas that also collects the texts written on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def write(self, at: cards.Point, text: str, **style: Any) -> float:
+        self.texts.append(text)
+        return super().write(at, text, **style)
+
+
+def test_line_of_recent_scores_names_the_rounds_that_were_scored() -> None:
+    cards._draw_recent(canvas := ReadableCanvas(), JUDGED.recent, colour=cards.INK)
+    assert canvas.texts == ["last 3 scored rounds"]
 
 
 def test_node_without_a_score_has_a_card(season: Season, client: Client) -> None:
