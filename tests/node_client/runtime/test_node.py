@@ -29,7 +29,8 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
-from tests.node_client.fakes import external_sum, toy_season
+from tests.node_client.fakes import external_sum, make_trainer, toy_season
+from tests.node_client.panel_views import report
 from tests.node_client.runtime.nodes import count_received, made_node, running_node
 from tests.node_client.shell_fakes import empty_view
 
@@ -185,6 +186,27 @@ async def test_node_follows_new_rules_and_practises_without_a_season(
         ]
         datasets = {each.task.dataset for message in shared for each in message.rollouts}
         assert datasets == {"chain_sum"}
+
+
+@pytest.mark.parametrize("report_is_queued", [False, True])
+async def test_step_of_an_ended_season_is_not_reported_in_the_next(
+    settings: Settings, verifier: Verifier, report_is_queued: bool
+) -> None:
+    coordinator, trainer = Coordinator(season=toy_season()), make_trainer(verifier)
+    trainer.totals.local_used = 999
+    resting = replace(settings, step_seconds=1000)
+    async with running(coordinator), made_node(resting, coordinator.site, verifier) as node:
+        task = asyncio.create_task(node.run())
+        await coordinator.wait_for(ReportTraining)
+        if report_is_queued:
+            node.after_step(report(), trainer)
+        node.on_announcement(SeasonState(None, msgspec.structs.replace(toy_season(), name="next")))
+        if not report_is_queued:
+            node.after_step(report(), trainer)
+        node.stop()
+        await task
+    sent = [message for message in coordinator.received if isinstance(message, ReportTraining)]
+    assert [report.local_used for report in sent] == [4]
 
 
 @pytest.mark.parametrize("arm", ["swarm", "base"])

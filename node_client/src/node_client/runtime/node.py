@@ -156,11 +156,16 @@ class SwarmNode(TrainingHooks):
         self._exchange.prefetch(trainer.candidates)
 
     def after_step(self, report: StepReport, trainer: Trainer) -> None:
-        """Update the counts of rollouts in the view; in a season, also queue the step's report."""
+        """Update the counts of rollouts in the view; also queue the report of a step in the season.
+
+        The report is not queued if the step belongs to the built-in season, or to a season that
+        ended during the step: the coordinator would count its totals for the season that is running
+        now.
+        """
         self._view.published = self._exchange.published
         self._view.unpublished = self._exchange.outbox.dropped
-        if self._view.season is None:
-            return  # the built-in season is not reported
+        if self._view.season is None or self._view.season.name != trainer.season.name:
+            return
         self._reporter.put(report, trainer.totals)
 
     async def before_pause(self) -> None:
@@ -349,6 +354,9 @@ class SwarmNode(TrainingHooks):
         """Switch to `season`, or to the built-in practice season if it is None."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
+        previous = self._view.season
+        if previous is not None and (season is None or season.name != previous.name):
+            self._reporter.clear()  # as in `after_step`
         self._view.show_season(season)
         self._exchange.set_season(season, arm=self._view.arm)
         self._training.set_rules(

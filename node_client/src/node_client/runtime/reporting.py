@@ -52,6 +52,11 @@ class Reporter:
         self._used.extend(report.used)
         self.outbox.put([_describe(report, totals)])
 
+    def clear(self) -> None:
+        """Drop a queued report and all names of used rollouts. Must be called on the event loop."""
+        self._used.clear()
+        self.outbox.clear()
+
     async def _send(self, reports: Sequence[ReportTraining]) -> None:
         sent = tuple(self._used)
         await self._client.report_training(msgspec.structs.replace(reports[-1], used=list(sent)))
