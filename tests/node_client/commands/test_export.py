@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from node_client.cli import app
 from node_client.model.policy import Policy
 from node_client.storage import checkpoint
-from node_client.storage.state import NodeRecord, StateDir
+from node_client.storage.state import NodeRecord, StateDir, TrainingProgress
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, running
 from tests.node_client.fakes import make_trainer, toy_season
@@ -57,6 +57,16 @@ async def test_card_states_the_judge_score(state: StateDir, tmp_path: Path) -> N
     card = (tmp_path / "mine" / "README.md").read_text()
     assert "0.250, 95 % interval 0.200 to 0.300, n = 64" in card
     assert f"| season | {season.name} |" in card
+
+
+def test_card_of_an_earlier_checkpoint_does_not_name_the_present_season(
+    state: StateDir, tmp_path: Path
+) -> None:
+    season = toy_season()
+    state.save(NodeRecord(url="http://127.0.0.1:9", node="heron", arm="swarm", season=season))
+    state.save_progress(TrainingProgress(2, 0.5, "toy", season.name, "2026-01-01T12:00:00+00:00"))
+    export(state, tmp_path / "mine", "--checkpoint", "1")
+    assert "| season | unknown |" in (tmp_path / "mine" / "README.md").read_text()
 
 
 def test_unreachable_coordinator_only_omits_the_score(state: StateDir, tmp_path: Path) -> None:

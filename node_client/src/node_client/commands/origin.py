@@ -26,7 +26,7 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
         base_model=manifest.model,
         step=manifest.step,
         arm=remembered.arm or "isolated",
-        season=_season_of(manifest, state) or (rules.name if rules is not None else ""),
+        season=_season_of(manifest, state, latest=rules.name if rules is not None else ""),
         system_prompt=rules.system_prompt if rules is not None else SYSTEM_PROMPT,
         site=site,
         node=remembered.node,
@@ -34,14 +34,16 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
     )
 
 
-def _season_of(manifest: Manifest, state: StateDir) -> str:
+def _season_of(manifest: Manifest, state: StateDir, *, latest: str) -> str:
     """Return the name of the season in which the checkpoint with this manifest was saved.
 
     The name is empty for any but the latest checkpoint, because the season of earlier ones is not
-    recorded.
+    recorded. If no progress is recorded, the name is that of the node's latest season.
     """
     progress = state.load_progress()
-    return progress.season if progress is not None and progress.step == manifest.step else ""
+    if progress is None:
+        return latest
+    return progress.season if progress.step == manifest.step else ""
 
 
 def _fetch_judge_score(site: Site, node: str, *, warn: Callable[[str], None]) -> JudgeScore | None:

@@ -51,8 +51,9 @@ class JudgeScore(msgspec.Struct, frozen=True):
 class ModelOrigin:
     """Where a model comes from: its base model, and how it was trained.
 
-    `judged` is the node's judge score in its season; None if it is not known. For training without
-    a coordinator, `site` and `judged` are None and `node` is empty.
+    `season` is empty if it is not known. `judged` is the node's judge score in its season; None if
+    it is not known. For training without a coordinator, `site` and `judged` are None and `node` is
+    empty.
     """
 
     base_model: str
@@ -109,7 +110,7 @@ def _rows_of_swarm(origin: ModelOrigin, site: Site) -> list[tuple[str, str]]:
     rows = [
         ("swarm", f"<{site.base}>"),
         ("node", page if origin.node else "unknown"),
-        ("season", _escape(origin.season)),
+        ("season", _escape(origin.season) or "unknown"),
         ("arm", origin.arm),
     ]
     judged = origin.judged
