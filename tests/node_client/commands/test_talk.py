@@ -2,14 +2,18 @@ import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from node_client.cli import app
+from node_client.commands.models import season_prompt
 from node_client.commands.talk import answer_once, talk
 from node_client.errors import SettingsError
-from tests.node_client.fakes import toy_policy
+from node_client.settings.config import choose
+from node_client.storage.state import NodeRecord, StateDir
+from tests.node_client.fakes import toy_policy, toy_season
 
 
 class Echo:
@@ -102,3 +106,9 @@ def test_missing_or_ambiguous_model_is_refused(
     result = CliRunner().invoke(app, ["chat", "--state-dir", str(tmp_path), *arguments], input="?")
     assert result.exit_code == 1
     assert message in result.output
+
+
+def test_prompt_of_the_season_needs_the_state_folder_only(tmp_path: Path) -> None:
+    season = msgspec.structs.replace(toy_season(), system_prompt="Be brief.")
+    StateDir(tmp_path).save(NodeRecord(url="https://swarm.example.org", season=season))
+    assert season_prompt(choose(None, flags={"state_dir": tmp_path}, environment={})) == "Be brief."

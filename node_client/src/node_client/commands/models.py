@@ -114,9 +114,9 @@ def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
 
 
 def season_prompt(choices: SettingChoices) -> str:
-    """Return the system prompt of the node's last season.
+    """Return the system prompt of the last season of the state folder's node, at any coordinator.
 
     If the node has not been in a season yet, return SYSTEM_PROMPT.
     """
-    season = choices.state.load_for(choices.site).season
+    season = choices.state.load().season
     return SYSTEM_PROMPT if season is None else season.system_prompt
