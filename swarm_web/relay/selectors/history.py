@@ -8,8 +8,6 @@ from django.db.models import QuerySet, Sum
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Exchange, TrainingPoint
 
-_DAY_OF_POINTS = 288
-
 
 @dataclass(frozen=True)
 class Flow:
@@ -54,10 +52,8 @@ def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list
     return _peers(node.given.all(), season_id, since, name="taker__name", limit=limit)
 
 
-def training_points(
-    node: Node, *, season_id: int, limit: int = 7 * _DAY_OF_POINTS
-) -> list[TrainingPoint]:
-    """Return a node's latest training points in a season, oldest first."""
+def training_points(node: Node, *, season_id: int, limit: int) -> list[TrainingPoint]:
+    """Return a node's latest training points in a season, at most `limit`, oldest first."""
     points = TrainingPoint.objects.filter(node=node, season=season_id).order_by("-at")
     return list(points[:limit])[::-1]
 
