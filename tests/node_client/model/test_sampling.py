@@ -82,6 +82,20 @@ def test_sampling_that_never_fits_ends_with_advice(monkeypatch: pytest.MonkeyPat
     assert "micro_batch_tokens" not in caught.value.fix
 
 
+def test_copy_of_the_weights_that_does_not_fit_ends_with_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = toy_policy()
+    assert policy._can_decode
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise FULL
+
+    monkeypatch.setattr("node_client.model.policy.Decoder", fail)
+    with pytest.raises(MemoryExhaustedError, match="in sampling"):
+        answers_of(policy)
+
+
 def test_other_errors_are_not_treated_as_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise RuntimeError("shapes do not match")

@@ -1,10 +1,10 @@
 """A policy: one causal language model with its tokenizer, on one device."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import torch
@@ -172,12 +172,14 @@ class Policy:
 
         Raises MemoryExhaustedError when not even one completion fits into memory.
         """
-        decoder = None
+        make_decoder = None
         if self._can_decode:
-            decoder = Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
+            dtype = self._compute_dtype or self._model.dtype
+            # Made with the first batch: if its copy of weights does not fit, the budget reports it.
+            make_decoder = cache(partial(Decoder, self._model, dtype=dtype))
         return sample_in_batches(
             [self.prompt_ids(text, system_prompt=system_prompt) for text in questions],
-            sample=partial(self._answer, decoder=decoder),
+            sample=partial(self._answer, make_decoder=make_decoder),
             sampling=Sampling(completions, max_new_tokens, temperature, top_p, generator),
             budget=self.sampling_budget,
             device=self.device,
@@ -243,9 +245,10 @@ class Policy:
         load_weights(self._model, folder, remainders=self.remainders)
 
     def _answer(
-        self, prompts: Rows, sampling: Sampling, *, decoder: Decoder | None
+        self, prompts: Rows, sampling: Sampling, *, make_decoder: Callable[[], Decoder] | None
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
+        decoder = make_decoder() if make_decoder else None
         with ExitStack() as stack:
             # A decoder with a copy of the weights does not need the casts that autocast makes.
             if decoder is None or self.remainders:
