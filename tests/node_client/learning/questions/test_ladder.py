@@ -85,6 +85,29 @@ def test_rung_survives_a_restart() -> None:
     assert longest_word(resumed) == 3
 
 
+def test_rung_is_restored_although_other_datasets_are_asked() -> None:
+    """The setting `datasets` may have changed since the state was saved."""
+    word, number = SEASON.tasks[0], toy_season().tasks[0]
+    before, after, other = (
+        Ladder(msgspec.structs.replace(SEASON, tasks=tasks))
+        for tasks in ([word], [number, word], [number])
+    )
+    answer(before, WINDOW, solved=[False])
+    for ladder in (after, other):
+        ladder.load(json.loads(json.dumps(before.state())), same_season=True)
+    assert after.figures() == {"chain_sum": 0, "spell_backward": -1}
+    assert other.figures() == {"chain_sum": 0}
+
+
+def test_rungs_of_two_configurations_of_a_dataset_are_restored() -> None:
+    short, long = (TaskChoice("spell_backward", WORDS | {"max_word_len": n}, 1.0) for n in (5, 6))
+    season = msgspec.structs.replace(SEASON, tasks=[short, long])
+    ladder, resumed = Ladder(season), Ladder(season)
+    answer(ladder, WINDOW, solved=[False], config=short.config)
+    resumed.load(ladder.state(), same_season=True)
+    assert resumed.state() == ladder.state()
+
+
 def test_another_season_starts_at_its_own_difficulty() -> None:
     ladder, later = Ladder(SEASON), Ladder(SEASON)
     answer(ladder, WINDOW, solved=[False])

@@ -14,7 +14,7 @@ uses the season's difficulty only.
 """
 
 import random
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -62,6 +62,16 @@ class _Climb:
         self.recent.append(fmean(answered.solved))
         if len(self.recent) == WINDOW:
             self._move(fmean(self.recent))
+
+    def restore(self, rung: int, recent: Sequence[float]) -> None:
+        """Continue on a saved rung, with the saved results on it.
+
+        If this rung does not exist in this version of the client, take the nearest one, with no
+        results on it.
+        """
+        self.rung = min(max(rung, 0), len(self.rungs.configs) - 1)
+        if self.rung == rung:
+            self.recent.extend(recent)
 
     def _move(self, solved: float) -> None:
         up = (solved > RAISE_ABOVE) - (solved < LOWER_BELOW)
@@ -129,6 +139,7 @@ class Ladder(Curriculum):
 
     def state(self) -> dict[str, Any]:
         return {
+            "datasets": self._datasets,
             "rungs": self._rungs,
             "recent": [list(climb.recent) for climb in self._climbs],
         }
@@ -136,17 +147,25 @@ class Ladder(Curriculum):
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Continue from a saved `state`.
 
-        A state of another season (not `same_season`), or with rungs for another number of datasets,
-        is ignored. If a saved rung does not exist in this version of the client, the node takes the
-        nearest one, with no results on it.
+        A state of another season (not `same_season`) is ignored. A dataset that `state` lacks stays
+        on the season's rung. A state of an older client does not name its datasets; it is used only
+        if it has as many as this ladder.
         """
         rungs: Sequence[int] = state["rungs"]
-        if not same_season or len(rungs) != len(self._climbs):
+        datasets: Sequence[str] = state.get("datasets", self._datasets)
+        if not same_season or len(rungs) != len(datasets):
             return
-        for climb, rung, recent in zip(self._climbs, rungs, state["recent"], strict=True):
-            climb.rung = min(max(rung, 0), len(climb.rungs.configs) - 1)
-            if climb.rung == rung:
-                climb.recent.extend(recent)
+        # A season may have several configurations of a dataset, which keep their order.
+        saved: defaultdict[str, deque[tuple[int, Sequence[float]]]] = defaultdict(deque)
+        for dataset, rung, recent in zip(datasets, rungs, state["recent"], strict=True):
+            saved[dataset].append((rung, recent))
+        for climb in self._climbs:
+            if saved[climb.task.dataset]:
+                climb.restore(*saved[climb.task.dataset].popleft())
+
+    @property
+    def _datasets(self) -> list[str]:
+        return [climb.task.dataset for climb in self._climbs]
 
     @property
     def _rungs(self) -> list[int]:
