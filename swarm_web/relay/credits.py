@@ -8,6 +8,9 @@ dropped.
 """
 
 import logging
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import cast
 
 import msgspec
@@ -15,7 +18,7 @@ import redis.asyncio
 
 from swarm_web.core import counters
 from swarm_web.relay.keys import CREDITS
-from swarm_web.relay.tally import Lesson, Tally
+from swarm_web.relay.tally import Lesson, Pair, Tally
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +52,8 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
 
     `pairs` has, for each `tally.Pair` (two nodes and a minute), how many of the giver's rollouts
     the taker used. It is stored as columns, which decode several times faster than rows. `lessons`
-    lists the uses of rollouts that were sampled for the archive; `pairs` counts them too.
+    lists the uses of rollouts that were sampled for the archive. `pairs` counts them too, unless
+    the outbox dropped their pair.
     """
 
     source: str
@@ -87,10 +91,13 @@ class CreditOutbox:
             await self._push()
         pairs, lessons = tally.take_credits()
         columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
+        lessons_by_batch = _split_lessons(lessons, pairs)
         for first in range(0, len(pairs), PAIRS_PER_BATCH):
             self._number += 1
             some = cast("PairColumns", [each[first : first + PAIRS_PER_BATCH] for each in columns])
-            batch = Credits(self._source, self._number, some, lessons if first == 0 else [])
+            batch = Credits(
+                self._source, self._number, some, lessons_by_batch[first // PAIRS_PER_BATCH]
+            )
             self._unsent.append(_encoder.encode(batch))
         if self._unsent:
             await self._push()
@@ -102,3 +109,18 @@ class CreditOutbox:
         if dropped:
             counters.count(counters.RELAY, "credits_dropped", by=dropped)
             logger.warning("dropped %d batches of credits: no worker takes them", dropped)
+
+
+def _split_lessons(
+    lessons: Sequence[Lesson], pairs: Collection[Pair]
+) -> defaultdict[int, list[Lesson]]:
+    """Return the lessons by the position of the batch with their pair; 0 if the pair was dropped.
+
+    The worker can subtract the uses of refuted rollouts only from pairs that it books with them.
+    """
+    later = enumerate(islice(pairs, PAIRS_PER_BATCH, None), start=PAIRS_PER_BATCH)
+    position = {pair: index // PAIRS_PER_BATCH for index, pair in later}
+    by_batch: defaultdict[int, list[Lesson]] = defaultdict(list)
+    for lesson in lessons:
+        by_batch[position.get(lesson.pair, 0)].append(lesson)
+    return by_batch

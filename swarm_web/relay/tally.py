@@ -118,6 +118,11 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
     taker_id: int
     at: int
 
+    @property
+    def pair(self) -> Pair:
+        """The pair whose count in `Tally.pairs` includes this use."""
+        return Pair(self.season_id, self.at // 60 * 60, self.giver_id, self.taker_id)
+
 
 @dataclass
 class Tally:

@@ -50,6 +50,15 @@ async def test_empty_tally_is_not_sent() -> None:
     assert await read_batches() == []
 
 
+async def test_lessons_are_in_the_batch_of_their_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credits_module, "PAIRS_PER_BATCH", 2)
+    tally = tally_of(*map(pair, range(5)))
+    tally.lessons = [Lesson(1, 2, "a", 3, 60 * minute + 59) for minute in (4, 0, 2, 1)]
+    await CreditOutbox(async_redis(), source="a").send(tally)
+    minutes = [[each.at // 60 for each in batch.lessons] for batch in await read_batches()]
+    assert minutes == [[0, 1], [2], [4]]
+
+
 async def test_batch_whose_reply_was_lost_is_resent_with_its_number() -> None:
     async with gated_redis() as (gate, client):
         outbox = CreditOutbox(client, source="a")

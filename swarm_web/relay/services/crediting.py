@@ -167,11 +167,7 @@ def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_ArchiveKey]) -> Co
 
     A lesson is a node's report that it trained on a rollout.
     """
-    return Counter(
-        (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
-        for each in lessons
-        if _archive_key(each) in refuted
-    )
+    return Counter(each.pair for each in lessons if _archive_key(each) in refuted)
 
 
 def _count_for_givers(
