@@ -95,17 +95,18 @@ class Switchboard:
                     self._ready.set()
                     async for message in pubsub.listen():
                         if message["type"] == "pmessage":
-                            self._dispatch(message["channel"].decode(), message["data"].decode())
+                            self._dispatch(message["channel"], message["data"])
             except redis.exceptions.RedisError:
                 logger.warning("lost the subscription to doorbells, retrying", exc_info=True)
                 # Sockets may be accepted during this time, because nodes can still send requests.
                 self._ready.set()
                 await asyncio.sleep(_RETRY_S)
 
-    def _dispatch(self, topic: str, payload: str) -> None:
+    def _dispatch(self, channel: bytes, payload: bytes) -> None:
+        topic = channel.decode(errors="replace")
         for listener in tuple(self._listeners.get(topic, ())):
             try:
-                listener(payload)
+                listener(payload.decode())
             except (ValueError, msgspec.DecodeError) as problem:
                 # Another version of the site may use another format.
                 logger.warning("could not read a doorbell of %s: %s", topic, problem)
