@@ -210,15 +210,19 @@ def _sign(
     """Set `signed` of each receipt to the site's signed receipt.
 
     A signed receipt covers those answers of the submission that are stored with the node's
-    signature. If there are none, `signed` is not set.
+    signature. If there are none, `signed` is not set. A rejected answer is left out: it may have
+    the signature of the stored answer with another text.
     """
     key = None
     for receipt, submission in zip(receipts, submissions, strict=True):
         kept = stored[submission.node_id]
+        rejected = {each.item for each in receipt.rejected}
         answers = [
             answer
             for answer in submission.answers
-            if answer.signature and kept.get(answer.question) == answer.signature
+            if answer.signature
+            and answer.question not in rejected
+            and kept.get(answer.question) == answer.signature
         ]
         if submission.signer is not None and answers:
             key = key or SiteKey.objects.latest("pk")

@@ -179,6 +179,20 @@ def test_resubmitted_answer_gets_a_receipt_only_if_it_equals_the_stored_one(
     assert submit(site, judge_round, [other]).signed is None
 
 
+def test_another_text_with_the_signature_of_the_stored_answer_gets_no_receipt(
+    site: JudgedSite,
+) -> None:
+    judge_round = site.open()
+    amber = site.members["amber"]
+    offered = amber.take(judge_round, now=site.now)
+    [first] = amber.signing.sign([AnswerText(offered.questions[0].id, "1", "stop")], offered)
+    submit(site, judge_round, [first])
+    forged = AnswerText(first.question, "2", "stop", first.signature)
+    receipt = submit(site, judge_round, [forged])
+    assert [each.code for each in receipt.rejected] == [ErrorCode.ANSWER_SIGNATURE]
+    assert receipt.signed is None
+
+
 def test_round_with_an_unsigned_node_is_confirmed(site: JudgedSite, check: Check) -> None:
     judge_round = site.open()
     for name in ("amber", "bold"):
