@@ -105,6 +105,11 @@ def test_answers_become_settings() -> None:
     assert tomllib.loads(write_settings(chosen)) == chosen
 
 
+def test_folder_name_with_an_emoji_is_written_as_toml() -> None:
+    chosen = {"model": 'models/😀 "new" \\'}
+    assert tomllib.loads(write_settings(chosen)) == chosen
+
+
 def test_invalid_answer_is_requested_again() -> None:
     answers = {"Hours": ["soon", "8-8", "8-9"], "GPU": ["2", "0.9"], "Show": ["maybe", "n"]}
     chosen = ask(LAPTOP, answers)

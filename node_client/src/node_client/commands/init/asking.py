@@ -96,8 +96,13 @@ def write_settings(answers: Mapping[str, Any]) -> str:
     """Return the text of a swarm-node.toml with the answers, each below the setting's help."""
     parts = ["# Written by `swarm-node init`. Command line and environment have priority.\n"]
     for name, value in answers.items():
-        parts.append(f"\n# {all_settings()[name].help}\n{name} = {json.dumps(value)}\n")
+        parts.append(f"\n# {all_settings()[name].help}\n{name} = {_encode(value)}\n")
     return "".join(parts)
+
+
+def _encode(value: object) -> str:
+    """Return a value as TOML, which has no escapes for the surrogate pairs that JSON allows."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _ask_for_model(fits: list[Fit], *, device: str, ask: Ask) -> str:
