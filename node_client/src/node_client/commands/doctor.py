@@ -184,7 +184,7 @@ def read_date(header: str) -> datetime | None:
     """Return the time in an HTTP Date header, None if it is invalid. "-0000" is read as UTC."""
     try:
         date = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
