@@ -36,6 +36,14 @@ def test_report_is_written_to_the_given_path(tmp_path: Path) -> None:
     assert read_report(tmp_path / "docs" / "sparse.json").name == "sparse"
 
 
+def test_report_refuses_the_name_of_its_numbers_for_the_page(tmp_path: Path) -> None:
+    folder, out = make_folder(tmp_path), tmp_path / "sparse.json"
+    result = lab("report", folder, "--plotly", tmp_path / "plotly.js", "--out", out)
+    assert result.exit_code == FAILED
+    assert "ends in .html" in result.output
+    assert not out.exists()
+
+
 def test_report_explains_what_is_wrong_with_a_folder(tmp_path: Path) -> None:
     (tmp_path / "plotly.js").touch()
     LabFolder(tmp_path)

@@ -157,6 +157,13 @@ def report(
     folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
 ) -> None:
     """Write a page with the results of an experiment's runs, and its numbers as a JSON file."""
+    page = out or folder / "report.html"
+    numbers = page.with_suffix(".json")
+    if page.suffix.lower() == numbers.suffix:
+        raise SettingsError(
+            f"{page} is the name of the file with the numbers, which is beside the page.",
+            fix="Give --out a name that ends in .html.",
+        )
     console = Console()
     with console.status("Reading"):
         from node_client.lab.report.making import encode_report, make_report
@@ -165,10 +172,8 @@ def report(
 
         script = read_plotly(plotly)
         result = make_report(read_results(folder), take_off_at=take_off_at)
-        page = out or folder / "report.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(make_page(result, plotly=script), encoding="utf-8")
-        numbers = page.with_suffix(".json")
         numbers.write_bytes(encode_report(result))
     console.print(result.headline)
     for note in result.notes:
