@@ -118,6 +118,19 @@ def test_nothing_is_installed_without_a_systemd_session(
     assert not (tmp_path / "config").exists()
 
 
+def test_service_whose_file_cannot_be_written_is_reported_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "Library").write_text("")
+    words = ["service", "install", PLAN.site.base, "--token", "t"]
+    result = CliRunner().invoke(app, [*words, "--state-dir", str(tmp_path / "state")])
+    assert result.exit_code == FAILED
+    assert str(tmp_path / "Library") in result.output
+    assert "run this again" in result.output
+
+
 def test_logs_of_a_launch_agent_are_read_from_its_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

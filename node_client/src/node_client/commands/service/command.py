@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -46,7 +48,8 @@ def install(
         typer.echo(manager.describe(plan), nl=False)
         return
     _remember_token(choices)
-    manager.install(plan)
+    with _changing(plan):
+        manager.install(plan)
     typer.echo(f"Installed and started {plan.name}, with the settings in {plan.state}.")
     if hint := manager.describe_lingering():
         typer.echo(hint)
@@ -57,7 +60,9 @@ def install(
 def uninstall(url: Url, *, choices: SettingChoices) -> None:
     """Stop and remove the service; the node's token and checkpoints stay."""
     plan = _plan(choices)
-    if not _manager().uninstall(plan):
+    with _changing(plan):
+        removed = _manager().uninstall(plan)
+    if not removed:
         raise SettingsError(
             f"There is no service {plan.name}.", fix="`swarm-node service install URL` creates one."
         )
@@ -148,6 +153,18 @@ def _manager() -> ModuleType:
         "Services are managed with systemd or launchd, and this system has neither.",
         fix="Let the system's own scheduler run `swarm-node join URL` at log-in.",
     )
+
+
+@contextmanager
+def _changing(plan: ServiceUnit) -> Iterator[None]:
+    """Raise SettingsError if the body raises OSError because of the service's file."""
+    try:
+        yield
+    except OSError as problem:
+        raise SettingsError(
+            f"The service {plan.name} cannot be changed: {problem}.",
+            fix="Check the owner of this file and the free space, and run this again.",
+        ) from problem
 
 
 def _remember_token(choices: SettingChoices) -> None:
