@@ -29,7 +29,7 @@ def test_unfinished_round_is_still_sealed(phase: str) -> None:
 
 
 def test_void_round_cannot_be_checked() -> None:
-    with pytest.raises(UncheckableError, match="voided"):
+    with pytest.raises(UncheckableError, match="This round is void"):
         read({"phase": "void"})
 
 

@@ -129,7 +129,7 @@ def read_round(raw: bytes) -> PublishedRound:
     head = decode(raw, _Phase, what="record of the round")
     if head.phase == "void":
         raise UncheckableError(
-            "The operator voided this round, so it does not count.", fix="Check another one."
+            "This round is void, so it does not count.", fix="Check another one."
         )
     if head.phase != "closed":
         raise UncheckableError(
