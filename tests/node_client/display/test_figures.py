@@ -1,3 +1,4 @@
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +23,11 @@ def test_sparkline_rises_with_the_reward() -> None:
     assert sparkline([0.0, 0.5, 1.0]) == BARS[0] + BARS[4] + BARS[7]
     assert len(sparkline([0.5] * 1000)) == 32
     assert sparkline([]) == ""
+
+
+def test_reward_outside_the_range_has_the_lowest_or_highest_bar() -> None:
+    rewards = [-1.0, -0.2, math.nan, -math.inf, 2.0, math.inf]
+    assert sparkline(rewards) == BARS[0] * 4 + BARS[7] * 2
 
 
 @pytest.mark.parametrize(

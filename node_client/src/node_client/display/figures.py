@@ -22,14 +22,16 @@ _REMARKS = {
 def sparkline(values: Sequence[float]) -> str:
     """Return values in [0, 1] as a line of bars: one for each value, but at most CURVE_WIDTH.
 
-    If there are more values, each bar shows the mean of a few successive values.
+    If there are more values, each bar shows the mean of a few successive values. Rewards of a
+    plug-in may be outside [0, 1]: a lower mean or NaN has the lowest bar, a higher one the highest.
     """
     values = list(values)
     width = min(CURVE_WIDTH, len(values))
     bars = []
     for place in range(width):
         start, end = place * len(values) // width, (place + 1) * len(values) // width
-        bars.append(BARS[min(int(fmean(values[start:end]) * len(BARS)), len(BARS) - 1)])
+        mean = max(0.0, min(fmean(values[start:end]), 1.0))
+        bars.append(BARS[min(int(mean * len(BARS)), len(BARS) - 1)])
     return "".join(bars)
 
 
