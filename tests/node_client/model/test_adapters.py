@@ -1,5 +1,6 @@
 """Adapters are trained, saved, loaded, disabled and merged; the model's weights do not change."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM
 
-from node_client.errors import CheckpointError, SettingsError
+from node_client.errors import CheckpointError, ModelUnavailableError, SettingsError
 from node_client.learning.optimizer import begin_training
 from node_client.learning.timing import StepTimer
 from node_client.learning.update.updater import Updater
@@ -139,6 +140,47 @@ def test_folder_with_adapters_can_be_loaded_as_a_model(tmp_path: Path) -> None:
     assert torch.allclose(logprobs(loaded), logprobs(policy), atol=1e-5)
     assert loaded.parameters == toy_policy().parameters
     assert begin_training(loaded, TrainConfig()).param_groups[0]["params"]
+
+
+def name_no_base(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def write_a_list(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("[]")
+
+
+def lose_the_kind(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "tiny"}')
+
+
+def lose_weights(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").unlink()
+
+
+def damage_weights(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").write_bytes(b"xxx")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (name_no_base, "adapter_config.json cannot be read or names no base model"),
+        (write_a_list, "adapter_config.json cannot be read or names no base model"),
+        (lose_the_kind, "could not be loaded: 'peft_type'"),
+        (lose_weights, "its adapters have no weights"),
+        (damage_weights, "could not be loaded: .*header"),
+    ],
+)
+def test_damaged_folder_with_adapters_is_reported_with_the_reason(
+    tmp_path: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    policy = Policy.load("tiny", device="cpu")
+    begin_training(policy, CONFIG)
+    policy.save(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(ModelUnavailableError, match=f"The model {tmp_path} .*{message}"):
+        Policy.load(str(tmp_path), device="cpu")
 
 
 def test_adapters_trained_on_adapters_can_be_loaded_as_a_model(

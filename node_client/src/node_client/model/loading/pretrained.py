@@ -25,16 +25,19 @@ from node_client.model.adapters import (
 )
 from node_client.model.devices import choose_device
 from node_client.model.halves import Remainders, full_precision, split
-from node_client.model.loading.contents import count_parameters, first_line
+from node_client.model.loading.contents import count_parameters, first_line, unusable
 from node_client.model.loading.hub import fetch_model
 from node_client.model.loading.progress import OnProgress, ignore_progress, reporting_tensors
 from node_client.model.memory.estimates import check_memory
+from node_client.storage.export import ADAPTER_CONFIG
 
 # A bar that redraws itself garbles the panel and every log.
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 BASE_MODELS = Path(__file__).parents[1] / "base_models"
 DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
+# transformers, peft, safetensors and torch raise all of these for problems that the user can fix.
+_PROBLEMS = (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError)
 
 
 def load_pretrained(
@@ -53,13 +56,7 @@ def load_pretrained(
     """
     target, source = choose_device(device), _find_source(name_or_path, on_progress=on_progress)
     if has_saved_adapters(source):
-        base, tokenizer = load_pretrained(
-            base_model_of(source), device=device, on_progress=on_progress
-        )
-        merged = merge_into(base, source)
-        # New adapters record this name as their base model; the base alone would be another model.
-        merged.name_or_path = str(source)
-        return merged, tokenizer
+        return _load_merged(source, name_or_path, device=device, on_progress=on_progress)
     parameters = count_parameters(source, name=name_or_path)
     if parameters is not None:
         check_memory(name_or_path, parameters * torch.float32.itemsize, device=target)
@@ -70,8 +67,7 @@ def load_pretrained(
                 source, dtype=torch.float32, local_files_only=True
             )
         torch.nn.Module.to(model, target)
-    # transformers, safetensors and torch raise all of these for problems that the user can fix.
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as problem:
+    except _PROBLEMS as problem:
         raise _unavailable(name_or_path, problem) from problem
     if tokenizer.eos_token_id is None:
         raise ModelUnavailableError(
@@ -129,6 +125,31 @@ def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders
     for name, parameter in model.named_parameters():
         if parameter in remainders:
             split(saved[name].clone(), half=parameter.detach(), remainder=remainders[parameter])
+
+
+def _load_merged(
+    folder: Path, name: str, *, device: str, on_progress: OnProgress
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load the base model of a folder's adapters, and merge the adapters into it.
+
+    `name` is the name or path that the user gave. Raises the errors of `load_pretrained`.
+    """
+    try:
+        base_name = base_model_of(folder)
+    except (*_PROBLEMS, TypeError):
+        raise unusable(
+            name, f"its {ADAPTER_CONFIG} cannot be read or names no base model"
+        ) from None
+    if not any(folder.glob("adapter_model.*")):  # peft would look for them on the hub
+        raise unusable(name, "its adapters have no weights (adapter_model.safetensors)")
+    base, tokenizer = load_pretrained(base_name, device=device, on_progress=on_progress)
+    try:
+        merged = merge_into(base, folder)
+    except (*_PROBLEMS, TypeError) as problem:
+        raise _unavailable(name, problem) from problem
+    # New adapters record this name as their base model; the base alone would be another model.
+    merged.name_or_path = str(folder)
+    return merged, tokenizer
 
 
 def _find_source(name_or_path: str, *, on_progress: OnProgress) -> Path:
