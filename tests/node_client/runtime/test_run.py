@@ -45,6 +45,13 @@ def train_with_json(
     )
 
 
+def train_without_account(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run these steps with a wandb that knows no account, so that the run fails."""
+    without_account = "class Error(Exception): ...\ndef login(prompt): return False\n"
+    (folder / "wandb.py").write_text(without_account)
+    return train_with_json(folder, *options, "--report-to", "wandb", PYTHONPATH=str(folder))
+
+
 @pytest.mark.slow
 def test_json_output_contains_only_events(tmp_path: Path) -> None:
     ended = train_with_json(tmp_path)
@@ -66,12 +73,21 @@ def test_json_output_contains_only_events(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_events_of_a_run_that_fails_before_its_first_step_are_complete(tmp_path: Path) -> None:
-    without_account = "class Error(Exception): ...\ndef login(prompt): return False\n"
-    (tmp_path / "wandb.py").write_text(without_account)
-    ended = train_with_json(tmp_path, "--report-to", "wandb", PYTHONPATH=str(tmp_path))
+    ended = train_without_account(tmp_path)
     assert ended.returncode == FAILED, ended.stderr
     events = [json.loads(line)["event"] for line in ended.stdout.splitlines()]
     assert events == ["started", "problem", "stopped"]
+
+
+@pytest.mark.slow
+def test_fresh_run_that_cannot_start_leaves_the_earlier_checkpoints_in_place(
+    tmp_path: Path,
+) -> None:
+    earlier = tmp_path / "state" / "checkpoints" / "step-00000012"
+    earlier.mkdir(parents=True)
+    ended = train_without_account(tmp_path, "--fresh")
+    assert ended.returncode == FAILED, ended.stderr
+    assert earlier.is_dir()
 
 
 @pytest.mark.slow

@@ -119,10 +119,6 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         if settings.arm != "base":
             size = checkpoint_bytes(policy, settings.training)
             check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
-        # Last, so that a run that cannot start changes nothing.
-        aside = prepare(settings.state, settings.start)
-        if aside is not None:
-            log.warning("this run starts at step 1; the earlier checkpoints are in %s", aside)
         view = NodeView(
             model=policy.name,
             parameters=policy.parameters,
@@ -138,6 +134,12 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                     policy=policy, verifier=verifier, worker=worker, view=view, team=team
                 )
                 node = make_node(settings, equipment)
+                # Last, so that a run that cannot start changes nothing.
+                aside = prepare(settings.state, settings.start)
+                if aside is not None:
+                    log.warning(
+                        "this run starts at step 1; the earlier checkpoints are in %s", aside
+                    )
                 stop_on_signals(node.stop, console=console)
                 if output == "panel":
                     await run_with_panel(node, view, console=console)
