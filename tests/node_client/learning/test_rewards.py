@@ -4,14 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from node_client.errors import MemoryExhaustedError
+from node_client.learning.rewards import NO, YES, Reward, confidences, make_reward
 from node_client.learning.rewards import REWARDS as BY_NAME
-from node_client.learning.rewards import Reward, confidences, make_reward
+from node_client.model.policy import Policy
 from node_client.settings.ranges import REWARDS
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verdicts import Verdict
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+from tests.node_client.learning.cramped_member import cramp
 
 TEXTS = ["<answer>4</answer>", "So <answer>5</answer>\n", "<answer>5", "4"]
 VERDICTS = [Verdict(1.0, "right"), Verdict(0.5, "partial"), Verdict(0.0, "no_answer")]
@@ -59,6 +62,25 @@ def test_generative_rewards_the_confidence_of_the_policy() -> None:
     wrong = [Verdict(0.0, "wrong")] * 2
     assert reward.rewards("2 + 2 =", [right, unwritable], wrong) == [pytest.approx(sure), 0]
     assert 0 < sure < 1
+
+
+def test_confidences_that_do_not_fit_into_memory_together_are_computed_in_parts() -> None:
+    policy = toy_policy()
+    prompt, completions = policy.prompt_ids("2 + 2 ="), [[5] * length for length in (1, 2, 3)]
+    expected = confidences(policy, prompt, completions)
+    cramp(policy, tokens=_tokens_of(policy, YES) + _tokens_of(policy, NO))
+    assert confidences(policy, prompt, completions) == pytest.approx(expected, abs=1e-5)
+
+
+def test_lack_of_memory_for_a_single_confidence_is_explained() -> None:
+    policy = toy_policy()
+    cramp(policy, tokens=0)
+    with pytest.raises(MemoryExhaustedError, match="single completion"):
+        confidences(policy, policy.prompt_ids("2 + 2 ="), [[5], [6]])
+
+
+def _tokens_of(policy: Policy, word: str) -> int:
+    return len(policy.completion_ids(word, "length") or [])
 
 
 def test_custom_reward_decides_which_own_and_external_rollouts_are_informative(

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import torch
 
+from node_client.errors import MemoryExhaustedError
 from node_client.learning.plugins import make_plugin
+from node_client.model.memory.budget import is_out_of_memory, release_memory
 from node_client.model.padding import Rows
 from node_client.model.policy import Policy
 from swarm_tasks.verdicts import Verdict
@@ -113,22 +115,43 @@ def make_reward(name: str) -> Reward:
     return make_plugin(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
 
 
-@torch.no_grad()
 def confidences(policy: Policy, prompt: Sequence[int], completions: Rows) -> list[float]:
     """Return for each completion of a prompt the policy's confidence, in [0, 1], that it is right.
 
     The policy is asked whether the completion is right. The result is p(yes) / (p(yes) + p(no)).
     This is a generative verifier (arXiv 2408.15240), which SAPO (arXiv 2509.08721, section 6) names
     as future work. All results are 0.5 if the tokenizer cannot represent RIGHT_PROMPT, YES or NO.
+    When memory runs out, the completions are halved, down to one at a time. Raises
+    MemoryExhaustedError if not even one completion fits.
     """
     suffix_ids, yes, no = (
         policy.completion_ids(text, "length") for text in (RIGHT_PROMPT, YES, NO)
     )
     if suffix_ids is None or yes is None or no is None:
         return [0.5] * len(completions)
-    prompts = [[*prompt, *completion, *suffix_ids] for completion in completions for _ in range(2)]
-    words = [yes, no] * len(completions)
-    logprobs, _ = policy.logprobs(prompts, words)
+    prompts = [[*prompt, *completion, *suffix_ids] for completion in completions]
+    try:
+        return _yes_shares(policy, prompts, yes=yes, no=no)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        if len(completions) == 1:
+            raise MemoryExhaustedError(
+                "Memory runs out when the policy is asked whether a single completion is right.",
+                fix="Ask for shorter completions (max_completion_length), or set reward and "
+                "external_sampling to methods that do not ask the policy.",
+            ) from error
+    release_memory(policy.device)
+    half = len(completions) // 2
+    parts = (completions[:half], completions[half:])
+    return [each for part in parts for each in confidences(policy, prompt, part)]
+
+
+@torch.no_grad()
+def _yes_shares(policy: Policy, prompts: Rows, *, yes: list[int], no: list[int]) -> list[float]:
+    """Return p(yes) / (p(yes) + p(no)) for each prompt; `yes` and `no` are token ids."""
+    doubled = [prompt for prompt in prompts for _ in range(2)]
+    logprobs, _ = policy.logprobs(doubled, [yes, no] * len(prompts))
     totals = logprobs.sum(dim=1).view(-1, 2)
     probabilities: list[float] = totals.softmax(dim=1)[:, 0].tolist()
     return probabilities
