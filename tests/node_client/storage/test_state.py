@@ -30,6 +30,18 @@ def test_token_is_recalled_only_for_its_own_site(tmp_path: Path) -> None:
     assert state.load_for(None).token == ""
 
 
+def test_token_of_an_anonymous_node_is_only_replaced_after_it_was_deleted(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    other = NodeRecord(url="https://elsewhere.org", token="other")
+    state.save(NodeRecord(url=SITE.base, token="secret", node="heron", anonymous=True))
+    with pytest.raises(SettingsError, match=f"heron at {SITE.base} belongs to no account"):
+        state.save(other)
+    for token in ("secret", ""):
+        state.save(NodeRecord(url=SITE.base, token=token, node="heron", anonymous=True))
+    state.save(other)
+    assert state.load() == other
+
+
 def test_truncated_key_is_refused(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.signing_key()
