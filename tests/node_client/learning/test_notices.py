@@ -42,6 +42,15 @@ def test_non_finite_loss_is_reported_immediately(precision: Precision) -> None:
     assert "The loss was not a finite number" in (notices.end_step(BROKEN) or "")
 
 
+@pytest.mark.parametrize(
+    ("iterations", "skipped"),
+    [(1, "so the step changed"), (2, "so the last pass of the step changed")],
+)
+def test_notice_names_what_was_skipped(iterations: int, skipped: str) -> None:
+    notices = Notices(toy_policy(), TrainConfig(num_iterations=iterations))
+    assert skipped in (notices.end_step(BROKEN) or "")
+
+
 def test_overflowing_gradients_are_reported_only_if_they_persist() -> None:
     notices = Notices(toy_policy(), TrainConfig(precision="fp16"))
     reported = [notices.end_step(OVERFLOWN) is not None for _ in range(MAX_OVERFLOWS_FP16)]

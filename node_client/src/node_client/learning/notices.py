@@ -20,6 +20,9 @@ class Notices:
         self._policy = policy
         self._micro_batch_tokens = config.micro_batch_tokens
         self._max_skipped = MAX_OVERFLOWS_FP16 if config.precision == "fp16" else 1
+        # An update's report is of its last pass; earlier ones may have changed the policy.
+        last = "the last pass of the step"
+        self._skipped = "the step" if config.num_iterations == 1 else last
         self._skipped_in_a_row = 0
         self._pending: list[str] = []
         self._reported = self._times_lowered()
@@ -76,6 +79,6 @@ class Notices:
         else:
             return None
         return (
-            f"The {cause}, so the step changed nothing. If this continues, lower the "
+            f"The {cause}, so {self._skipped} changed nothing. If this continues, lower the "
             "learning rate or set precision to fp32."
         )
