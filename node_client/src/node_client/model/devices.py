@@ -20,13 +20,21 @@ def choose_device(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device(_fastest())
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise _unavailable(name, "does not exist") from None
+    device = device_named(name)
     if not _is_available(device):
         raise _unavailable(name, "is not available")
     return device
+
+
+def device_named(name: str) -> torch.device:
+    """Return the device of this name, available or not.
+
+    Raises SettingsError if torch knows no such device.
+    """
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise _unavailable(name, "does not exist") from None
 
 
 def choose_autocast(

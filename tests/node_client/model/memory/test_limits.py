@@ -99,6 +99,11 @@ def test_limit_on_an_unsupported_device_is_refused(device: str) -> None:
         limit_memory(device, 0.5)
 
 
+def test_limit_on_an_unknown_device_is_refused() -> None:
+    with pytest.raises(SettingsError, match="The device gpu does not exist"):
+        limit_memory("gpu", 0.5)
+
+
 def test_missing_limit_calls_no_device() -> None:
     limit_memory("mps", None)
 

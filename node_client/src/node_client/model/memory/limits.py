@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from node_client.errors import SettingsError
+from node_client.model.devices import device_named
 
 CGROUP = Path("/sys/fs/cgroup")
 # From glibc's malloc.h.
@@ -20,13 +21,13 @@ def limit_memory(device: str, fraction: float | None) -> None:
     """Limit this process to a fraction of a CUDA device's memory.
 
     Above the limit, torch raises OutOfMemoryError. A `fraction` of None sets no limit. The `device`
-    `auto` is the CUDA device, if there is one. Raises SettingsError if the device is missing or is
-    not a CUDA device.
+    `auto` is the CUDA device, if there is one. Raises SettingsError if the device is unknown, is
+    missing or is not a CUDA device.
     """
     if fraction is None:
         return
     has_cuda = torch.cuda.is_available()
-    chosen = torch.device(("cuda" if has_cuda else "cpu") if device == "auto" else device)
+    chosen = device_named(("cuda" if has_cuda else "cpu") if device == "auto" else device)
     if chosen.type != "cuda" or not has_cuda:
         raise SettingsError(
             "gpu_fraction limits the memory of CUDA devices, and this node would run on "
