@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from node_client.commands.problems import FAILED
+from node_client.errors import ModelUnavailableError
 from node_client.model.loading.contents import count_parameters
 from tests.node_client.failures.ending import train
 from tests.node_client.fakes import toy_policy
@@ -88,6 +89,14 @@ def test_unusable_model_folder_is_reported_with_the_reason(
     assert ended.code == FAILED
     assert f"The model {folder}" in ended.stderr
     assert message in ended.stderr
+
+
+@pytest.mark.parametrize("index", ["[]", '{"weight_map": {"a": 5}}', '{"weight_map": {"a": [1]}}'])
+def test_index_of_an_unexpected_form_is_reported(tmp_path: Path, index: str) -> None:
+    toy_policy().save(tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ModelUnavailableError, match=r"index\.json cannot be read"):
+        count_parameters(tmp_path, name="toy")
 
 
 def test_copy_of_the_weights_for_other_software_is_not_counted(tmp_path: Path) -> None:

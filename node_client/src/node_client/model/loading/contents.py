@@ -92,11 +92,12 @@ def _check_shards(folder: Path, *, name: str) -> None:
     if not index.is_file():
         return
     try:
-        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError):
+        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        shards = {shard: folder / shard for shard in weight_map.values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise _damaged(name, f"{index} cannot be read") from None
-    for shard in sorted(shards):
-        if not (folder / shard).is_file():
+    for shard, file in sorted(shards.items()):
+        if not file.is_file():
             raise _damaged(name, f"{shard} is missing")
 
 
