@@ -48,11 +48,15 @@ def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
     sums: defaultdict[SeatKey, float] = defaultdict(float)
     for seat, seconds in costs:
         sums[seat] += seconds
-    # Ordered, so that two workers never deadlock.
-    for (round_id, node_id), seconds in sorted(sums.items()):
-        if seconds >= _MIN_RECORDED_S:
-            seats = Seat.objects.filter(round=round_id, node=node_id)
-            seats.update(grading_seconds=F("grading_seconds") + seconds)
+    charged = {seat: seconds for seat, seconds in sums.items() if seconds >= _MIN_RECORDED_S}
+    rounds, nodes = {round_id for round_id, _ in charged}, {node_id for _, node_id in charged}
+    seats = Seat.objects.filter(round__in=rounds, node__in=nodes)
+    # In the order in which `judge.services.answers` locks seats too, so that neither two workers
+    # nor a worker and a web process ever deadlock.
+    for pk, round_id, node_id in seats.order_by("pk").values_list("pk", "round_id", "node_id"):
+        seconds = charged.get((round_id, node_id))
+        if seconds is not None:
+            Seat.objects.filter(pk=pk).update(grading_seconds=F("grading_seconds") + seconds)
 
 
 def postpone(ids: Iterable[int]) -> int:

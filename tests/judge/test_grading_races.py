@@ -3,9 +3,10 @@
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from judge.models import Answer, Counted, Round, Ruling, Score, Standing
+from judge.models import Answer, Counted, Round, Ruling, Score, Seat, Standing
 from judge.services import grading
 from judge.services.oversight import quarantine_node, recompute_round, void_round
+from judge.services.patience import add_costs
 from tests.judge.crew import PATIENCE_S, Crew, busy_grader, seated_round, wait_for_blocked_lock
 from tests.judge.naive import naive_boards, stored_boards
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
@@ -105,6 +106,22 @@ def test_recomputing_waits_for_a_late_grader_and_overwrites_its_verdicts(
         assert other_grader.result(PATIENCE_S) == 0
         assert recomputing.result(PATIENCE_S) is not None
     assert Score.objects.get().score == 1
+
+
+def test_a_grader_locks_seats_in_the_same_order_as_submissions(site: Site, crew: Crew) -> None:
+    judge_round = seated_round(site, "amber", "birch")
+    amber, birch = (site.nodes[name] for name in ("amber", "birch"))
+    # The order of the seats' primary keys is not that of the nodes'.
+    Seat.objects.all().delete()
+    first, second = (Seat.objects.create(round=judge_round, node=node) for node in (birch, amber))
+    costs = [((judge_round.pk, node.pk), 1.0) for node in (amber, birch)]
+    with transaction.atomic():
+        Seat.objects.select_for_update().get(pk=first.pk)
+        charging = crew.start(transaction.atomic(lambda: add_costs(costs)))
+        wait_for_blocked_lock()
+        Seat.objects.select_for_update(nowait=True).get(pk=second.pk)
+    charging.result(PATIENCE_S)
+    assert set(Seat.objects.values_list("grading_seconds", flat=True)) == {1.0}
 
 
 # ---- standings
