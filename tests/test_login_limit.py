@@ -50,6 +50,14 @@ def test_too_many_wrong_passwords_return_429_with_retry_after(client: Client) ->
     assert refusal.json()["code"] == "login.limited"
 
 
+def test_count_that_lost_its_expiry_gets_one_with_the_next_attempt(client: Client) -> None:
+    use_up_address(client)
+    [count] = sync_redis().keys("logins:address:*")
+    sync_redis().persist(count)
+    assert 0 < int(log_in(client)["Retry-After"]) <= PERIOD_S
+    assert 0 < sync_redis().ttl(count) <= PERIOD_S
+
+
 def test_limit_of_an_address_does_not_affect_other_addresses(client: Client) -> None:
     use_up_address(client)
     assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302

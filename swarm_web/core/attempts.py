@@ -22,6 +22,11 @@ def count_attempt(key: str, *, limit: int, period_s: int, code: str, message: st
             pipeline.incr(key)
             pipeline.ttl(key)
             _, attempts, wait_s = pipeline.execute()
+        if wait_s < 0:
+            # In a cluster these commands are no transaction. If the key expires after the first of
+            # them, the second creates it again, without an expiry.
+            sync_redis().expire(key, period_s)
+            wait_s = period_s
     except redis.exceptions.RedisError:
         logger.warning("could not count an attempt", exc_info=True)
         return
