@@ -141,6 +141,23 @@ async def test_save_that_fails_for_another_reason_ends_the_run(
             await saver.save_if_changed(trainer)
 
 
+async def test_checkpoint_whose_totals_cannot_be_written_counts_as_saved(
+    tmp_path: Path, verifier: Verifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer, view = make_trainer(verifier), empty_view()
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated")
+    async with ModelWorker() as worker:
+        saver = Saver(settings=settings, worker=worker, view=view)
+        saver.resume(trainer)
+        trainer.step()
+        settings.state.progress.mkdir()  # prevents writing, like a full disk
+        await saver.save_if_changed(trainer)
+    assert view.problem is None
+    assert view.saved is not None
+    assert view.saved.step == 1
+    assert "shows an earlier step" in caplog.text
+
+
 def test_last_line_names_the_saved_step() -> None:
     view = full_view()
     assert view.report is not None

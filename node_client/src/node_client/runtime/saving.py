@@ -147,15 +147,28 @@ class Saver:
             self._uploader.offer(path, merit=merit, origin=origin)
 
     def _write(self, trainer: Trainer) -> Path:
-        state, lifetime = self._settings.state, self._view.lifetime
+        """Write a checkpoint, then progress and totals; return the checkpoint's path.
+
+        Raises the errors of `checkpoint.save`. If only progress and totals cannot be written, a
+        warning is logged: a run resumes without them, because the checkpoint has the totals too.
+        """
+        lifetime = self._view.lifetime
         path = checkpoint.save(
-            state.checkpoints,
+            self._settings.state.checkpoints,
             trainer,
             run={"lifetime": msgspec.to_builtins(lifetime)},
             merit=_merit_of(self._view, trainer),
             limit=trainer.config.save_total_limit,
         )
-        report = self._view.report
+        try:
+            self._write_totals(trainer, lifetime)
+        except OSError as problem:
+            log.warning("`swarm-node status` shows an earlier step than was saved: %s", problem)
+        return path
+
+    def _write_totals(self, trainer: Trainer, lifetime: Lifetime) -> None:
+        """Write the run's progress and the node's totals. Raises OSError."""
+        state, report = self._settings.state, self._view.report
         state.save_progress(
             TrainingProgress(
                 step=trainer.steps_done,
@@ -166,7 +179,6 @@ class Saver:
             )
         )
         state.save_lifetime(lifetime)
-        return path
 
 
 def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:
