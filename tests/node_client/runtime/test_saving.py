@@ -158,6 +158,18 @@ async def test_checkpoint_whose_totals_cannot_be_written_counts_as_saved(
     assert "shows an earlier step" in caplog.text
 
 
+def test_run_whose_checkpoints_are_all_damaged_is_not_called_resumed(
+    tmp_path: Path, verifier: Verifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated")
+    (settings.state.checkpoints / "step-00000003").mkdir(parents=True)
+    saver = Saver(settings=settings, worker=ModelWorker(), view=empty_view())
+    saver.resume(make_trainer(verifier))
+    assert "is damaged" in caplog.text
+    assert "resumed at" not in caplog.text
+
+
 def test_last_line_names_the_saved_step() -> None:
     view = full_view()
     assert view.report is not None

@@ -71,7 +71,8 @@ class Saver:
             for problem in resumed.problems:
                 log.warning(problem)
             self._view.resumed_step = self._step = resumed.step
-            log.info("resumed at step %d", resumed.step)
+            if resumed.step > 0:
+                log.info("resumed at step %d", resumed.step)
         if resumed is not None and "lifetime" in resumed.run:
             self._view.lifetime = msgspec.convert(resumed.run["lifetime"], Lifetime)
         else:
