@@ -10,6 +10,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from types import FrameType
 
 from django.conf import settings
@@ -101,12 +102,12 @@ async def _dismiss_all(spread_s: float) -> bool:
 async def find_spread(nodes: int) -> float:
     """Return the seconds over which `nodes` nodes should reconnect (`reconnect_spread`).
 
-    If the current round cannot be read in time, it is assumed to be open.
+    If the current or next round cannot be read in time, a round is assumed to be open.
     """
     try:
         async with asyncio.timeout(_ROUND_TIMEOUT_S):
-            current = await shared_state().round.get()
-        opens_in_s = time_to_round(current, now=timezone.now())
+            opens_at = await _read_opening()
+        opens_in_s = time_to_round(opens_at, now=timezone.now())
     except (TimeoutError, *STORE_ERRORS):
         opens_in_s = 0.0  # unknown, so assume that a round is open
     return reconnect_spread(
@@ -115,3 +116,12 @@ async def find_spread(nodes: int) -> float:
         within_s=settings.GATEWAY_RETURN_WITHIN_S,
         opens_in_s=opens_in_s,
     )
+
+
+async def _read_opening() -> datetime | None:
+    """Return when the open round opened, else when the next one opens; None if none is planned."""
+    shared = shared_state()
+    current = await shared.round.get()
+    if current is not None and current.phase == "scoring":
+        return await shared.next_opening.get()
+    return datetime.fromisoformat(current.opens_at) if current is not None else None

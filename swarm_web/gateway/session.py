@@ -11,7 +11,8 @@ from channels.db import database_sync_to_async
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from judge.models import Season
+from judge.engine import Phase
+from judge.models import Round, Season
 from judge.selectors.rounds import current_round, describe_round
 from judge.selectors.seasons import running_season
 from judge.services.answers import Receipt, Submission, store_submissions
@@ -42,14 +43,15 @@ GRADING_PAUSE_S = 0.1
 class SharedState:
     """State that the connections of a process share: cached values, batched work and the pools.
 
-    `season` is the running season and `round` its current round. Three fields do database work
-    for many connections at once: `tokens` checks the tokens of handshakes, `hellos` registers
-    nodes, and `answers` stores submitted answers. `grading.wake()` requests grading of stored
-    answers.
+    `season` is the running season, `round` its current round, and `next_opening` the time at which
+    its next scheduled round opens. Three fields do database work for many connections at once:
+    `tokens` checks the tokens of handshakes, `hellos` registers nodes, and `answers` stores
+    submitted answers. `grading.wake()` requests grading of stored answers.
     """
 
     season: Cached[Season | None]
     round: Cached[RoundInfo | None]
+    next_opening: Cached[datetime | None]
     chain: Cached[ChainHead]
     tokens: Batcher[str, Node | None]
     hellos: Batcher[NodeHello, Signer | None]
@@ -117,6 +119,11 @@ def _read_round() -> RoundInfo | None:
     return describe_round(judge_round) if judge_round else None
 
 
+def _read_next_opening() -> datetime | None:
+    planned = Round.objects.filter(season__state=Season.State.RUNNING, phase=Phase.SCHEDULED)
+    return planned.order_by("opens_at").values_list("opens_at", flat=True).first()
+
+
 async def _enqueue_grading() -> None:
     """Request grading of the stored answers. If this fails, beat requests it later."""
     try:
@@ -131,6 +138,7 @@ def shared_state() -> SharedState:
     return SharedState(
         season=Cached(running_season, max_age_s=_MAX_AGE_S),
         round=Cached(_read_round, max_age_s=_MAX_AGE_S),
+        next_opening=Cached(_read_next_opening, max_age_s=_MAX_AGE_S),
         chain=Cached(lambda: read_chain_head(now=timezone.now()), max_age_s=_MAX_AGE_S),
         tokens=Batcher(database_sync_to_async(authenticate_all)),
         hellos=Batcher(database_sync_to_async(register_nodes)),

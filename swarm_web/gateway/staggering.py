@@ -3,7 +3,6 @@
 from datetime import datetime
 from random import Random
 
-from swarm_protocol.messages import RoundInfo
 from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S, SOON_S
 
 
@@ -25,14 +24,9 @@ def reconnect_spread(
     return min(spread_s, max(within_s, opens_in_s - SOON_S))
 
 
-def time_to_round(current: RoundInfo | None, *, now: datetime) -> float | None:
-    """Return the seconds until the current round opens; 0 if its opening time has passed.
-
-    Returns None if there is no current round, or if the current round is being scored.
-    """
-    if current is None or current.phase == "scoring":
-        return None
-    return max(0.0, (datetime.fromisoformat(current.opens_at) - now).total_seconds())
+def time_to_round(opens_at: datetime | None, *, now: datetime) -> float | None:
+    """Return the seconds until a round opens; 0 if `opens_at` has passed, None if it is None."""
+    return None if opens_at is None else max(0.0, (opens_at - now).total_seconds())
 
 
 def draw_delays(count: int, *, spread_s: float, random: Random) -> list[float]:

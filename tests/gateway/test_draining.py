@@ -2,11 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
+from judge.engine import Phase
 from judge.models import Answer, Round, Season
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import CoordinatorConnection
@@ -174,4 +177,15 @@ async def test_return_window_is_short_in_an_open_round(
     assert await find_spread(10_000) == 50
     shared_state().round.drop()
     await sync_to_async(make_round)(season)
+    assert await find_spread(10_000) == 5
+
+
+async def test_return_window_is_short_if_a_round_opens_soon_while_another_is_scored(
+    season: Season,
+) -> None:
+    await sync_to_async(make_round)(season, phase=Phase.SCORING)
+    assert await find_spread(10_000) == 50
+    shared_state().next_opening.drop()
+    soon = timezone.now() + timedelta(seconds=30)
+    await sync_to_async(make_round)(season, phase=Phase.SCHEDULED, opens_at=soon)
     assert await find_spread(10_000) == 5

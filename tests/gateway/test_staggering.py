@@ -6,7 +6,6 @@ from random import Random
 import pytest
 from django.utils import timezone
 
-from swarm_protocol.messages import RoundInfo
 from swarm_protocol.returning import MAX_PAUSE_S, MAX_WAIT_S
 from swarm_web.gateway.staggering import Slots, draw_delays, jitter, reconnect_spread, time_to_round
 
@@ -30,11 +29,12 @@ def test_return_window_ends_before_the_next_round(opens_in_s: float, expected: f
     assert window(3000, opens_in_s=opens_in_s) == expected
 
 
-@pytest.mark.parametrize(("phase", "expected"), [("open", 0), ("scheduled", 90), ("scoring", None)])
-def test_time_to_round_is_the_time_until_it_opens(phase: str, expected: float | None) -> None:
-    opens_at = NOW + timedelta(seconds=90 if phase == "scheduled" else -10)
-    judge_round = RoundInfo(1, phase, opens_at.isoformat(), NOW.isoformat(), 2)  # type: ignore[arg-type]
-    assert time_to_round(judge_round, now=NOW) == expected
+@pytest.mark.parametrize(("seconds", "expected"), [(-10, 0), (90, 90), (None, None)])
+def test_time_to_round_is_the_time_until_it_opens(
+    seconds: float | None, expected: float | None
+) -> None:
+    opens_at = None if seconds is None else NOW + timedelta(seconds=seconds)
+    assert time_to_round(opens_at, now=NOW) == expected
 
 
 def test_delays_are_evenly_spread_and_in_random_order() -> None:
