@@ -12,6 +12,7 @@ import redis.exceptions
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client, RequestFactory
+from django.utils import timezone
 from pytest_django import Settings
 
 from swarm_web.board.pace import read_pace, sample_totals
@@ -25,6 +26,8 @@ from swarm_web.core.store_clock import store_clock
 from swarm_web.core.store_version import check_store
 from swarm_web.dashboard.api.reading import AddressThrottle
 from swarm_web.edge.login_limit import MAX_PER_ADDRESS
+from swarm_web.joining.pages import MAX_WRONG_CODES
+from swarm_web.joining.services import JoinRequester, request_node
 from swarm_web.notifications.services.noticing import update_watch
 from swarm_web.relay.pairs import MAX_PER_MINUTE, PartyPair, admit_credits
 from tests.processes import PROJECT
@@ -51,6 +54,7 @@ TESTED = {
     "edge/shared_cache",
     "gateway/pulse",
     "gateway/roster",
+    "joining/pages",
     "notifications/services/noticing",
     "relay/hub",
     "relay/selectors/pooled",
@@ -98,6 +102,14 @@ def test_successful_logins_are_not_counted_as_attempts(
         codes.add(client.post("/account/login/", form).status_code)
         client.logout()
     assert codes == {302}
+
+
+def test_right_codes_of_clients_are_not_counted_as_attempts(db: None, client: Client) -> None:
+    client.force_login(User.objects.create_user("olive"))
+    requester = JoinRequester(network="127.0.0.1", client_version="0.3.0", model="tiny")
+    request, _ = request_node(requester, now=timezone.now())
+    pages = [client.get(f"/device/?code={request}") for _ in range(MAX_WRONG_CODES + 1)]
+    assert {page.status_code for page in pages} == {200}
 
 
 async def test_counters_add_up() -> None:
