@@ -1,4 +1,8 @@
-"""Views of badges, preview cards and the icon; nothing is drawn if the client's copy is current."""
+"""Views of badges, preview cards and the icon; a request that names their ETag draws nothing.
+
+Anonymous visitors get badges and cards from `edge.page_cache`, which sends other ETags: for them a
+badge or card is drawn once in PAGE_CACHE_SECONDS at most, even if their copies are current.
+"""
 
 from collections.abc import Callable
 from hashlib import blake2b
