@@ -82,6 +82,15 @@ def test_sampling_that_never_fits_ends_with_advice(monkeypatch: pytest.MonkeyPat
     assert "micro_batch_tokens" not in caught.value.fix
 
 
+def test_single_completion_is_tried_however_small_the_estimate_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy, cramped = toy_policy(), Cramped(monkeypatch, rows=1)
+    policy.sampling_budget.share = 2**-14
+    assert len(answers_of(policy)) == len(QUESTIONS)
+    assert cramped.tried[:2] == [COPIES, 1]
+
+
 def test_copy_of_the_weights_that_does_not_fit_ends_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

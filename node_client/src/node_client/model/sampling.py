@@ -79,7 +79,8 @@ def sample_in_batches(
             sampled = sample(batch, replace(sampling, completions=copies))
         except (RuntimeError, MemoryError) as error:
             longest = max(map(len, batch)) + sampling.max_new_tokens
-            budget.shrink(error, tried=len(batch) * copies * longest / GENERATION_TOKENS)
+            tried = len(batch) * copies * longest / GENERATION_TOKENS
+            budget.shrink(error, tried=tried, least=0.0)  # one completion is tried in any case
             if len(batch) == copies == 1:
                 budget.lower(0.0)
         else:

@@ -33,16 +33,18 @@ class MemoryBudget:
         """Return how many of the desired `tokens` to run at once; the result is at least 1."""
         return max(1, int(tokens * self.share))
 
-    def shrink(self, error: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
+    def shrink(
+        self, error: RuntimeError | MemoryError, *, tried: float = 1.0, least: float = _MIN_SHARE
+    ) -> None:
         """Lower the share after an out-of-memory error; re-raise any other error.
 
         `tried` is the share that the failed attempt used. The new share is half of `tried` or half
-        of the present share, whichever is smaller. Below 1/8192 it becomes 0.
+        of the present share, whichever is smaller. Below `least` it becomes 0.
         """
         if not is_out_of_memory(error):
             raise error
         share = min(self.share, tried) / 2
-        self.lower(share if share >= _MIN_SHARE else 0.0)
+        self.lower(share if share >= least else 0.0)
 
     def lower(self, share: float) -> None:
         """Lower the share to `share` after memory ran out in this or another process of the node.
