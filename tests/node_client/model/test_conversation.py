@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from node_client.model.conversation import ChatSettings, Conversation
@@ -101,6 +102,18 @@ def test_interrupted_answer_counts_up_to_the_interruption(start: Start) -> None:
     model.interrupt = False
     conversation.ask("2?", on_text=ignore)
     assert model.prompts[1] == "[system]Hi.[user]1?[assistant]ok[user]2?[assistant]"
+
+
+def test_question_that_cannot_be_written_as_a_prompt_counts_with_an_empty_answer(
+    start: Start, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    conversation, model = start()
+    tokenizer.chat_template = "{{ raise_exception('no') }}"
+    with pytest.raises(TemplateError):
+        conversation.ask("1?", on_text=ignore)
+    tokenizer.chat_template = ROLES
+    conversation.ask("2?", on_text=ignore)
+    assert model.prompts == ["[system]Hi.[user]1?[assistant][user]2?[assistant]"]
 
 
 @pytest.mark.parametrize(("temperature", "sampled"), [(0.0, False), (0.7, True)])

@@ -49,7 +49,6 @@ class Conversation:
         kept as the answer.
         """
         self._messages.append(ChatMessage("user", question))
-        ids = self._prompt()
         pieces: list[str] = []
 
         def receive(piece: str) -> None:
@@ -57,6 +56,7 @@ class Conversation:
             on_text(piece)
 
         try:
+            ids = self._prompt()
             self._model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
