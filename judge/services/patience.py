@@ -54,9 +54,8 @@ def add_costs(costs: Iterable[tuple[SeatKey, float]]) -> None:
     # In the order in which `judge.services.answers` locks seats too, so that neither two workers
     # nor a worker and a web process ever deadlock.
     for pk, round_id, node_id in seats.order_by("pk").values_list("pk", "round_id", "node_id"):
-        seconds = charged.get((round_id, node_id))
-        if seconds is not None:
-            Seat.objects.filter(pk=pk).update(grading_seconds=F("grading_seconds") + seconds)
+        if cost := charged.get((round_id, node_id)):
+            Seat.objects.filter(pk=pk).update(grading_seconds=F("grading_seconds") + cost)
 
 
 def postpone(ids: Iterable[int]) -> int:
