@@ -47,15 +47,16 @@ def start_season(season: Season, *, now: datetime) -> bool:
 def end_season(season: Season, *, now: datetime) -> bool:
     """End a running season and withdraw its scheduled rounds; return whether it was running.
 
-    A round that is open or being scored goes on to its end.
+    A round that is open, being opened or being scored goes on to its end.
     """
     with transaction.atomic():
         running = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING)
         changed = running.update(state=Season.State.ENDED, ended_at=now)
         if changed:
-            scheduled = season.rounds.filter(phase=Phase.SCHEDULED)
+            # Locked, so that a round that a tick is opening is left out.
+            scheduled = season.rounds.select_for_update().filter(phase=Phase.SCHEDULED)
             numbers = list(scheduled.order_by("number").values_list("number", flat=True))
-            scheduled.delete()
+            season.rounds.filter(number__in=numbers).delete()
             for number in numbers:
                 add_link("withdrawn", now=now, round=number)
             _announce(None)

@@ -5,9 +5,9 @@ import threading
 import pytest
 from django.db import transaction
 
-from judge.models import Answer, Round, Score, Season, Seat
+from judge.models import Answer, ChainLink, Round, Score, Season, Seat
 from judge.services.rounds import advance_rounds, watch_seasons
-from judge.services.seasons import enrol
+from judge.services.seasons import end_season, enrol
 from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_for_blocked_lock
 from tests.judge.toys import OPEN_S, Site
 
@@ -52,6 +52,21 @@ def test_a_round_deleted_during_a_tick_does_not_affect_others(site: Site, crew: 
         advancing = crew.start(lambda: site.advance(1))
         wait_for_blocked_lock()
     assert advancing.result(PATIENCE_S) == [other]
+
+
+def test_a_round_that_is_being_opened_when_its_season_ends_is_not_withdrawn(
+    site: Site, crew: Crew
+) -> None:
+    judge_round = site.schedule()
+    now = site.clock.now
+    with transaction.atomic():
+        site.advance()
+        ending = crew.start(lambda: end_season(site.season, now=now))
+        wait_for_blocked_lock()
+    assert ending.result(PATIENCE_S)
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Round.Phase.OPEN
+    assert not ChainLink.objects.filter(kind="withdrawn").exists()
 
 
 def test_concurrent_ticks_extend_deadlines_once(site: Site, crew: Crew) -> None:
