@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import chain
 from math import hypot
@@ -367,15 +367,14 @@ def search_node(query: BoardQuery) -> NodeSearchResult | None:
             node.name, after=None, problem=_("It has not been judged in this window yet.")
         )
     after = find_page(standing, filters=query.filters)
-    return NodeSearchResult(
-        node.name, after, problem="" if after is not None else _explain_absence(standing)
-    )
+    problem = "" if after is not None else _explain_absence(standing, query.filters)
+    return NodeSearchResult(node.name, after, problem=problem)
 
 
-def _explain_absence(standing: Standing) -> str:
+def _explain_absence(standing: Standing, filters: Filters) -> str:
     """Return in words why the filtered leaderboard does not list the node of `standing`."""
     if standing.remark == Standing.Remark.QUARANTINED:
         return _("The operator quarantined it: it is judged but not listed.")
-    if standing.remark == Standing.Remark.BASE:
+    if find_page(standing, filters=replace(filters, arm=Node.Arm.BASE)) is not None:
         return _("It is an untrained model. Choose the arm “untrained” to list it.")
     return _("It is on the leaderboard, but your filters exclude it.")

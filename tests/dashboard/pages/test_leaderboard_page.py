@@ -270,6 +270,7 @@ def test_search_opens_the_page_that_lists_the_node(client: Client, season: Seaso
         ("?find=young", "It has not been judged in this window yet."),
         ("?find=sly", "The operator quarantined it"),
         ("?find=base", "Choose the arm “untrained”"),
+        ("?find=base&model=another", "your filters exclude it"),
         ("?find=amber&search=bold", "your filters exclude it"),
     ],
 )
