@@ -9,15 +9,19 @@ import torch
 from node_client.display.events import CheckpointSaved
 from node_client.display.lines import describe_ending
 from node_client.display.view import NodeView
+from node_client.errors import MemoryExhaustedError
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
-from node_client.runtime.alone import train_offline
+from node_client.runtime.alone import NoExchange, train_offline
 from node_client.runtime.saving import Saver, is_save_due
-from node_client.runtime.training import Equipment
+from node_client.runtime.training import Equipment, Training, TrainingHooks, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
+from node_client.settings.train_config import TrainConfig
 from node_client.storage.state import Lifetime, StateDir
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import make_trainer, toy_policy
+from tests.node_client.fakes import make_trainer, toy_policy, toy_season
 from tests.node_client.panel_views import full_view
 from tests.node_client.shell_fakes import empty_view
 
@@ -139,6 +143,35 @@ async def test_save_that_fails_for_another_reason_ends_the_run(
         saver = Saver(settings=settings, worker=worker, view=empty_view())
         with pytest.raises(RuntimeError, match="shapes do not match"):
             await saver.save_if_changed(trainer)
+
+
+class ExhaustingHooks(TrainingHooks):
+    """After each step, let the model find no memory for even a single completion."""
+
+    def after_step(self, report: StepReport, trainer: Trainer) -> None:
+        trainer.policy.sampling_budget.lower(0.0)
+
+
+@pytest.mark.parametrize(("iterations", "saved"), [(1, 1), (2, None)])
+async def test_steps_before_memory_ran_out_are_saved_if_the_policy_is_that_of_the_last_one(
+    tmp_path: Path, verifier: Verifier, iterations: int, saved: int | None
+) -> None:
+    config = TrainConfig(num_iterations=iterations)
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated", training=config)
+    view = empty_view()
+    async with ModelWorker() as worker:
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        training = Training(
+            settings=settings,
+            equipment=equipment,
+            exchange=NoExchange(),
+            hooks=ExhaustingHooks(),
+        )
+        training.set_rules(TrainingRules(season=toy_season(), node="here", arm="isolated"))
+        with pytest.raises(MemoryExhaustedError):
+            await training.run()
+    assert view.steps_this_run == 1
+    assert (view.saved and view.saved.step) == saved
 
 
 async def test_checkpoint_whose_totals_cannot_be_written_counts_as_saved(

@@ -15,7 +15,7 @@ import torch
 from node_client.display.events import MemoryUse
 from node_client.display.lines import describe_step
 from node_client.display.view import CURVE_STEPS, NodeView
-from node_client.errors import NodeError
+from node_client.errors import MemoryExhaustedError, NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import RolloutExchange, Trainer
@@ -240,7 +240,8 @@ class Training:
 
         Asks the held-out questions when they are due. The step fails if the verifier fails; this
         method then waits before it returns. The step does not begin if the node was stopped. Raises
-        NodeError when MAX_FAILURES steps in a row have failed.
+        NodeError when MAX_FAILURES steps in a row have failed, and MemoryExhaustedError when memory
+        runs out; the steps before are then saved if the failed one cannot have changed the policy.
         """
         assert self._evaluator is not None
         try:
@@ -252,6 +253,11 @@ class Training:
         except RefusedError as refusal:
             await self._wait_after_failure(refusal, trainer)
             return None
+        except MemoryExhaustedError:
+            # Memory can also run out after an iteration, or after this process's part of one.
+            if trainer.config.num_iterations == 1 and self._equipment.team.size == 1:
+                await self._saver.save_if_changed(trainer)
+            raise
         self._failures = 0
         return await self._evaluator.complete(report)
 
