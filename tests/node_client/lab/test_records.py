@@ -88,6 +88,7 @@ OTHER = RunHeader(experiment="small", design="other", arm="4/4", seed=1, nodes=2
         (lambda lines: [encode_line(OTHER), *lines[1:]], 0),
         (lambda lines: [*lines[:3], lines[3][:-1]], 3),
         (lambda lines: [*lines[:2], b"\0" * 40 + b"\n", lines[3]], 2),
+        (lambda lines: [*lines[:2], lines[2].replace(b"reward", b"rew\xffrd"), lines[3]], 2),
         (lambda lines: [*lines[:2], lines[3]], 2),
         (lambda lines: [lines[0], lines[0]], 1),
     ],

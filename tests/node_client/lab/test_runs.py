@@ -106,6 +106,12 @@ def tear(run: Run, name: str) -> None:
         path.write_bytes(path.read_bytes()[:-1])
 
 
+def break_encoding(run: Run) -> None:
+    """Replace a letter in the pool of the snapshot by a byte that is not UTF-8."""
+    for path in run.snapshot_folder.rglob("pool.json"):
+        path.write_bytes(path.read_bytes().replace(b"node-", b"n\xffde-", 1))
+
+
 DAMAGES: dict[str, Callable[[Run], object]] = {
     "no lines": lambda run: run.partial_file.unlink(),
     "empty file": lambda run: keep_lines(run, 0),
@@ -113,6 +119,7 @@ DAMAGES: dict[str, Callable[[Run], object]] = {
     "torn line": lambda run: run.partial_file.write_bytes(run.partial_file.read_bytes()[:-1]),
     "no snapshot": lambda run: shutil.rmtree(run.snapshot_folder),
     "torn pool": lambda run: tear(run, "pool.json"),
+    "pool that is not UTF-8": break_encoding,
     "torn weights": lambda run: tear(run, "model.safetensors"),
     "a node is missing": lambda run: shutil.rmtree(
         run.snapshot_folder / "round-000003" / "node-00"

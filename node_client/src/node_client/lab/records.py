@@ -138,7 +138,7 @@ def _read_lines(path: Path) -> Iterator[RunHeader | RoundRecord]:
 def _is_round(line: bytes, number: int) -> bool:
     try:
         record = _decoder.decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
     return line.endswith(b"\n") and isinstance(record, RoundRecord) and record.round == number
 

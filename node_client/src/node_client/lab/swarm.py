@@ -112,7 +112,7 @@ class LabSwarm:
         """
         try:
             self._pool.load((folder / "pool.json").read_bytes())
-        except (OSError, msgspec.MsgspecError) as problem:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise _damaged(folder) from problem
         self.rounds_done = self._pool.round
         for member in self._members:
