@@ -59,6 +59,12 @@ def test_named_file_replaces_all_others(tmp_path: Path) -> None:
     assert choose(None, flags=named, environment={}, here=tmp_path).value("steps") == 2
 
 
+def test_state_folder_that_cannot_exist_is_named(tmp_path: Path) -> None:
+    folder = str(tmp_path / ("s" * 300))
+    with pytest.raises(SettingsError, match=folder):
+        choose(None, flags={"state_dir": folder}, environment={}, here=tmp_path)
+
+
 def test_none_resets_a_setting_of_the_file_to_that_of_the_season(tmp_path: Path) -> None:
     (tmp_path / "swarm-node.toml").write_text("local = 3")
     assert choose(None, flags={}, environment={}, here=tmp_path).value("local") == 3

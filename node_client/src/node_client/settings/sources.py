@@ -146,7 +146,9 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
     if given is not None:
         return given
     folders = [here] if state is None else [here, state]
-    return next((path for folder in folders if (path := folder / FILE_NAME).is_file()), None)
+    paths = (folder / FILE_NAME for folder in folders)
+    # Path.is_file would raise for a folder that cannot be read and for a long name.
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
