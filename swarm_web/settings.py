@@ -297,6 +297,10 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = SITE_NAME
 # Accept the codes of the half minute before and after, because phone clocks differ.
 MFA_TOTP_TOLERANCE = 1
+MFA_FORMS = {
+    "authenticate": "swarm_web.accounts.second_factors.SecondFactorForm",
+    "reauthenticate": "swarm_web.accounts.second_factors.ConfirmationForm",
+}
 # If addresses are never verified, an unverified one must not prevent a second factor.
 MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION == "none"
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS

@@ -1,8 +1,7 @@
 """Django's default cache, stored in Redis for all processes; it appears empty without Redis.
 
-allauth counts requests in this cache for its rate limits, and marks one-time codes as used. While
-Redis is unavailable, these limits and those of `edge.login_limit` refuse no request, and a used
-code is accepted again.
+allauth counts requests in this cache for its rate limits. While Redis is unavailable these limits
+refuse no request, and neither do those of `edge.login_limit`.
 """
 
 import logging

@@ -15,6 +15,7 @@ from allauth.mfa.totp.internal.auth import (
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core import mail
+from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -50,7 +51,7 @@ def activate_second_factor(user: User) -> None:
 
 def current_code() -> str:
     """Return the current code of the authenticator app."""
-    counter = next(iter(yield_hotp_counters_from_time()))
+    _, counter, _ = yield_hotp_counters_from_time()
     return str(format_hotp_value(hotp_value(SECRET, counter)))
 
 
@@ -108,6 +109,18 @@ def test_login_requires_the_second_factor(client: Client, olive: User) -> None:
     assert not is_signed_in(client)
     client.post("/account/2fa/authenticate/", {"code": current_code()})
     assert is_signed_in(client)
+
+
+def test_code_of_the_second_factor_works_only_once(client: Client, olive: User) -> None:
+    activate_second_factor(olive)
+    code = current_code()
+    for other in (client, Client()):
+        sign_in(other)
+        other.post("/account/2fa/authenticate/", {"code": code})
+        # allauth stores there that a code was used, for a shorter time than the code is valid.
+        cache.clear()
+    assert is_signed_in(client)
+    assert not is_signed_in(other)
 
 
 def test_second_factor_is_blocked_after_five_wrong_codes(client: Client, olive: User) -> None:
