@@ -68,7 +68,14 @@ def test_wrong_value_is_refused_with_its_source_and_the_allowed_values(
         read_environment({variable: text})
 
 
-@pytest.mark.parametrize("line", ['steps = "7"', "steps = 0", "plain = 1", "reward = 'half'"])
+def test_empty_model_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"--model is '', .* the name or folder of a model"):
+        read_flags({"model": " "})
+
+
+@pytest.mark.parametrize(
+    "line", ['steps = "7"', "steps = 0", "plain = 1", "reward = 'half'", "model = ''"]
+)
 def test_wrong_value_in_a_file_is_refused_with_file_and_key(file: Path, line: str) -> None:
     file.write_text(line)
     with pytest.raises(SettingsError, match=f"{file}: {line.split()[0]} is .* must be"):

@@ -27,6 +27,9 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 MemoryShare = Annotated[float, Meta(gt=0, le=1)]
 """A fraction of a memory: more than 0, at most 1."""
 
+ModelName = Annotated[str, Meta(pattern=r"\S", description="the name or folder of a model")]
+"""A model. An empty text would mean the current folder."""
+
 _TIME = r"(([01]?\d|2[0-3])(:[0-5]\d)?|24(:00)?)"
 _SPAN = rf"\s*{_TIME}-{_TIME}\s*"
 

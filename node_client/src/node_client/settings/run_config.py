@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import Count, Device, Hours, MemoryShare, NotNegative, Repository
+from node_client.settings.ranges import (
+    Count,
+    Device,
+    Hours,
+    MemoryShare,
+    ModelName,
+    NotNegative,
+    Repository,
+)
 from swarm_protocol.messages import Arm
 
 
@@ -19,7 +27,7 @@ class RunConfig:
     A field with `repr=False` is a secret, never shown.
     """
 
-    model: str = "tiny"
+    model: ModelName = "tiny"
     """A transformers causal LM by hub name or path, or the demo's: `tiny`, `small`."""
 
     arm: Arm = "swarm"
