@@ -45,6 +45,10 @@ def test_list_is_separated_by_commas() -> None:
     assert convert_text(words, "a, b,", place="--words") == ("a", "b")
 
 
+def test_none_is_an_empty_list() -> None:
+    assert read_flags({"datasets": "None"})["datasets"].value == ()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "allowed"),
     [

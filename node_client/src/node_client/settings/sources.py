@@ -154,15 +154,17 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
     """Return the value of a setting that is given as text.
 
-    `none` gives None if the setting may be None, and commas separate the items of a list. Raises
-    SettingsError, which names `place`, for a value that is not allowed.
+    `none` gives None if the setting may be None, and an empty list if it is a list, whose items are
+    separated by commas. Raises SettingsError, which names `place`, for a value that is not allowed.
     """
     text = text.strip()
     value: object = text
-    if setting.optional and text.lower() == "none":
+    is_none = text.lower() == "none"
+    if setting.optional and is_none:
         value = None
     elif get_origin(setting.core) is tuple:
-        value = [part.strip() for part in text.split(",") if part.strip()]
+        parts = [] if is_none else text.split(",")
+        value = [part.strip() for part in parts if part.strip()]
     elif setting.core is float:
         # In any of Python's notations, such as `.5`: msgspec takes only JSON's.
         with suppress(ValueError):
