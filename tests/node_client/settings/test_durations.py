@@ -13,7 +13,9 @@ def test_duration_is_parsed(text: str, minutes: int) -> None:
     assert parse_duration(text, option="--for") == timedelta(minutes=minutes)
 
 
-@pytest.mark.parametrize("text", ["", "2", "0m", "-1h", "h", "2 hours", "9" * 12 + "d"])
+@pytest.mark.parametrize(
+    "text", ["", "2", "0m", "-1h", "h", "2 hours", "9" * 12 + "d", "9" * 5000 + "d"]
+)
 def test_invalid_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(SettingsError, match="--for") as refused:
         parse_duration(text, option="--for")

@@ -90,12 +90,12 @@ def parse_duration(text: str, *, option: str) -> timedelta:
     duration is 0 or too long for a timedelta.
     """
     found = _SPAN.fullmatch(text.strip().lower())
-    days, hours, minutes, seconds = (
-        (int(part or 0) for part in found.groups()) if found else (0,) * 4
-    )
     try:
+        days, hours, minutes, seconds = (
+            (int(part or 0) for part in found.groups()) if found else (0,) * 4
+        )
         span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    except OverflowError:
+    except (OverflowError, ValueError):  # `int` reads at most 4,300 digits
         span = timedelta()
     if not span:
         raise SettingsError(
