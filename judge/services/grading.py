@@ -1,11 +1,11 @@
 """Grades answers in batches, each answer exactly once, with any number of workers."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, starmap
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
@@ -64,7 +64,12 @@ class _Ungraded(NamedTuple):
 Attempts = list[tuple[_Ungraded, Attempt]]
 # A question with all locked answers to it.
 Job = tuple[TaskSpec, list[_Ungraded]]
-ScoreBatch = Callable[[Batch], list[list[Attempt]]]
+
+
+class _ScoreBatch(Protocol):
+    """`Verifier.score_until` with the other arguments given."""
+
+    def __call__(self, batch: Batch, *, until: float) -> list[list[Attempt]]: ...
 
 
 def grade_batch(*, verifier: AnyVerifier) -> int:
@@ -72,10 +77,11 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
     Returns how many answers were graded, postponed or timed out (`judge.services.patience`).
 
-    The batch has up to BATCH answers that are not postponed. If none of these can be locked,
-    postponed answers are handled instead. A postponed answer times out if its round is closed, or
-    if its seat is over its budget. If no answer timed out, the oldest postponed answer of each seat
-    is graded.
+    The batch has up to BATCH answers that are neither postponed nor marked because their question
+    could not be generated again. If none of these can be locked, postponed answers are handled
+    instead. A postponed answer times out if its round is closed, or if its seat is over its budget.
+    If no answer timed out, the oldest postponed answer of each seat is graded. If there is none
+    either, the marked answers to one question are tried again.
 
     The answers stay locked until their verdicts are committed, and other workers skip them. If a
     worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
@@ -87,7 +93,11 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
             # The round of an answer may have closed while a worker held the answer's lock.
             left = time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
             timed_out = left + time_out_over_budget(costs)
-            return timed_out or _grade(_lock_postponed(costs), DEADLINE_S, verifier)
+            return (
+                timed_out
+                or _grade(_lock_postponed(costs), DEADLINE_S, verifier)
+                or _grade(_lock_marked(), POSTPONE_AFTER_S, verifier)
+            )
         slow = {seat for seat, seconds in costs.items() if seconds >= POSTPONE_AFTER_S}
         postponed = postpone(answer.pk for answer in locked if answer.seat in slow)
         fast = [answer for answer in locked if answer.seat not in slow]
@@ -95,19 +105,18 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
 
 def _lock_waiting() -> list[_Ungraded]:
-    """Lock and return up to BATCH answers that are not postponed.
+    """Lock and return up to BATCH answers that are neither postponed nor marked _NOT_GRADABLE.
 
-    They are ordered by their round's deadline, then by question. Answers to questions that could
-    not be generated again come last.
+    They are ordered by their round's deadline, then by question.
 
     If an answer to a question is not graded by the deadline, the question counts for no node, so
     questions are graded one after the other. The order of questions is that of the indexes in their
     task specs. Nodes do not know the indexes, which are drawn from the round's secret, so nodes
     cannot choose which questions remain ungraded.
     """
-    waiting = answers_to_grade().exclude(verdict=POSTPONED)
+    waiting = answers_to_grade().exclude(verdict__in=[POSTPONED, _NOT_GRADABLE])
     drawn = ("question__spec__index", "question_id")
-    return _lock(waiting.order_by("verdict", "question__round__score_by", *drawn)[:BATCH])
+    return _lock(waiting.order_by("question__round__score_by", *drawn)[:BATCH])
 
 
 def _lock_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
@@ -118,6 +127,17 @@ def _lock_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
         firsts.setdefault((round_id, node_id), pk)
     locked = _lock(answers_to_grade().filter(pk__in=list(firsts.values())))
     return sorted(locked, key=lambda answer: costs.get(answer.seat, 0.0))
+
+
+def _lock_marked() -> list[_Ungraded]:
+    """Lock and return up to BATCH answers to one question that could not be generated again.
+
+    The question is chosen at random, so that one that always fails does not delay the others. Only
+    one is tried, because its generation may hang.
+    """
+    marked = answers_to_grade().filter(verdict=_NOT_GRADABLE)
+    question = marked.order_by("?").values_list("question", flat=True).first()
+    return _lock(marked.filter(question=question)[:BATCH])
 
 
 def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
@@ -147,17 +167,17 @@ def _grade(locked: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) ->
 def _attempt(locked: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
     """Try to grade the answers by the answer rules of their rounds; return each with its `Attempt`.
 
-    No answer is started after SLICE_S seconds, or may take more than `text_s` seconds. Answers to
-    questions that cannot be generated again are left out.
+    No answer is started after SLICE_S seconds (unless a question fails, see `_attempt_each`), or
+    may take more than `text_s` seconds. Answers to questions that cannot be generated again are
+    left out.
     """
     until = monotonic() + SLICE_S
     rounds = Round.objects.in_bulk({answer.round for answer in locked})
     attempts: Attempts = []
     for pk, judge_round in rounds.items():
-        score = partial(
-            verifier.score_until, until=until, text_s=text_s, rules=judge_round.answer_rules
-        )
-        attempts += _attempt_jobs(_make_jobs(a for a in locked if a.round == pk), score)
+        score = partial(verifier.score_until, text_s=text_s, rules=judge_round.answer_rules)
+        jobs = _make_jobs(answer for answer in locked if answer.round == pk)
+        attempts += _attempt_jobs(jobs, score, until=until)
     return attempts
 
 
@@ -171,18 +191,19 @@ def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
     ]
 
 
-def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
+def _attempt_jobs(jobs: list[Job], score: _ScoreBatch, *, until: float) -> Attempts:
     """Grade the answers to all questions together, and return each answer with its `Attempt`.
 
     If a question cannot be generated again, the questions are graded one by one. The answers to
     that question are left out of the result, and marked in the database so that later calls try
     them last.
     """
+    batch = [(spec, [answer.text for answer in answers]) for spec, answers in jobs]
     try:
-        groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
+        groups = score(batch, until=until)
     except RefusedError as refusal:
         if len(jobs) > 1:
-            return [attempt for job in jobs for attempt in _attempt_jobs([job], score)]
+            return _attempt_each(jobs, score, until=until)
         ((spec, answers),) = jobs
         logger.error("answers about %s cannot be graded: %s", spec.dataset, refusal.message)
         ids = [answer.pk for answer in answers]
@@ -190,6 +211,23 @@ def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
         return []
     locked = (answer for _, answers in jobs for answer in answers)
     return list(zip(locked, chain.from_iterable(groups), strict=True))
+
+
+def _attempt_each(jobs: list[Job], score: _ScoreBatch, *, until: float) -> Attempts:
+    """Grade the answers to each question on its own (`_attempt_jobs`).
+
+    A question that hangs has used up the time until `until`, so each question gets some time after
+    it: otherwise the one that hangs would never be found. Once it is found, the others are left to
+    later calls.
+    """
+    attempts: Attempts = []
+    for job in jobs:
+        extended = max(until, monotonic() + SLICE_S / len(jobs))
+        found = _attempt_jobs([job], score, until=extended)
+        if not found and monotonic() > until:
+            break
+        attempts += found
+    return attempts
 
 
 def _store(graded: list[Graded]) -> int:

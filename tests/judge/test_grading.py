@@ -1,5 +1,7 @@
 """Answers are graded in batches, each once; a failing question affects only its answers."""
 
+from time import monotonic, sleep
+
 import msgspec
 import pytest
 
@@ -7,9 +9,13 @@ from judge.engine import Phase
 from judge.models import Answer, Round, Season
 from judge.services import grading
 from judge.services.grading import grade_batch
-from swarm_tasks.verifier import Verifier
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.answers import AnswerRules
+from swarm_tasks.batches import Batch
+from swarm_tasks.verdicts import Attempt
+from swarm_tasks.verifier import DEADLINE_S, Verifier
 from tests.judge.conftest import answers_to
-from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, submit_answers
+from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, ToyVerifier, submit_answers
 
 
 @pytest.fixture
@@ -170,6 +176,43 @@ def test_delayed_answers_do_not_block_later_ones(
     )
     monkeypatch.setattr(grading, "BATCH", 2)
     assert [site.grade() for _ in range(4)] == [2, 2, 2, 0]
+
+
+class HangingVerifier(ToyVerifier):
+    """A toy verifier of which the generation of `gcd` hangs for longer than a slice."""
+
+    def score_until(
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
+    ) -> list[list[Attempt]]:
+        self.in_time = monotonic() < until
+        if self.in_time and any(spec.dataset == "gcd" for spec, _ in batch):
+            sleep(0.1)
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "gcd hangs")
+        return super().score_until(batch, until=until, text_s=text_s, rules=rules)
+
+
+def test_a_question_that_hangs_for_a_whole_slice_delays_only_its_own_answers(
+    site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grading, "SLICE_S", 0.05)
+    site.verifier = HangingVerifier()
+    for _ in range(2):
+        site.grade()
+    left = Answer.objects.filter(score=None).values_list("question__dataset", "verdict")
+    assert set(left) == {("gcd", "not_gradable")}
+
+
+def test_postponed_answers_are_graded_while_a_question_fails(site: Site) -> None:
+    site.join("amber")
+    site.answer(amber="srrr")
+    site.toy.broken = {"gcd"}
+    assert [site.grade() for _ in range(3)] == [3, 1, 0]
+    assert Answer.objects.get(question__position=1).verdict == "timeout"
 
 
 def test_answers_of_a_grader_that_fails_stay_ungraded(site: Site, judge_round: Round) -> None:
