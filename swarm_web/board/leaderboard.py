@@ -115,8 +115,8 @@ class Leaderboard:
     The page begins after the standing at place `after`; `earlier` and `later` are the values of
     `after` for the neighbouring pages, None if there is none. `base` has the row of an untrained
     node for each model on the page. If there are no filters and only one page, `base` also has a
-    row for each other model with an untrained node. `base` has at most PAGE_ROWS rows, and is
-    empty if the filters select the untrained nodes.
+    row for each other model with an untrained node. `base` has at most PAGE_ROWS rows, or as many
+    as the page may have if these are more. It is empty if the filters select the untrained nodes.
 
     `recent_rounds` is the number of rounds of the window "recent". A rank requires
     `minimum_questions` questions and an attendance of `minimum_attendance` percent. `waiting` has
@@ -164,6 +164,9 @@ def read_leaderboard(
     page = _ORDER.read(listed, after=(after,), limit=limit)
     is_complete = not filters and after == 0 and page.next is None
     models = None if is_complete else {standing.model for standing in page.rows}
+    bases: list[LeaderboardRow] = []
+    if filters.arm != Node.Arm.BASE:
+        bases = _read_bases(season, window, models, limit=max(limit, PAGE_ROWS), now=now)
     waiting = _read_waiting(season, now=now)
     return Leaderboard(
         season=season.name,
@@ -173,7 +176,7 @@ def read_leaderboard(
         minimum_questions=season.minimum_questions,
         minimum_attendance=season.minimum_attendance,
         rows=_make_rows(season, page.rows, _read_contributions(season, page.rows), now=now),
-        base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
+        base=bases,
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed if filters else None),
         more_waiting=len(waiting) > WAITING_NAMES,
@@ -248,9 +251,9 @@ def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Bo
 
 
 def _read_bases(
-    season: Season, window: str, models: Collection[str] | None, *, now: datetime
+    season: Season, window: str, models: Collection[str] | None, *, limit: int, now: datetime
 ) -> list[LeaderboardRow]:
-    """Return a row of an untrained node for each of `models`; at most PAGE_ROWS rows.
+    """Return a row of an untrained node for each of `models`; at most `limit` rows.
 
     If `models` is None, this includes all models. If a model has several untrained nodes, the row
     is that of the node with the most questions.
@@ -258,7 +261,7 @@ def _read_bases(
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
         bases = bases.filter(model__in=models)
-    each = list(bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS])
+    each = list(bases.order_by("model", "-n", "place").distinct("model")[:limit])
     return _make_rows(season, each, {}, now=now)
 
 

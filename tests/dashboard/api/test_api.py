@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
+from swarm_web.board import leaderboard
 from swarm_web.nodes.models import Node
 from tests.factories import make_node, make_round, make_score, publish
 
@@ -51,6 +52,21 @@ def test_base_models_and_quarantined_nodes_are_not_among_the_items(
     assert [(item["node"], item["over_base"]) for item in board["items"]] == [("amber", 0.5)]
     assert [(item["node"], item["rank"]) for item in board["base"]] == [("base-tiny", None)]
     assert board["quarantined"] == 1
+
+
+def test_every_item_of_a_large_page_is_compared_with_its_untrained_model(
+    season: Season, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaderboard, "PAGE_ROWS", 1)
+    judge_round = make_round(season, phase=Round.Phase.CLOSED)
+    for model in ("tiny", "small"):
+        base, _ = make_node(f"base-{model}", arm=Node.Arm.BASE, model=model)
+        trained, _ = make_node(f"trained-{model}", model=model)
+        make_score(judge_round, base, correct=4)
+        make_score(judge_round, trained, correct=12)
+    publish(season)
+    items = client.get("/api/v1/leaderboard?limit=2").json()["items"]
+    assert [item["over_base"] for item in items] == [0.5, 0.5]
 
 
 def test_nodes_without_a_score_are_listed_as_waiting(judged: list[Node], client: Client) -> None:
