@@ -1,11 +1,14 @@
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+import torch
 
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.runtime import node as node_module
+from node_client.runtime.hello import make_hello
 from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
 from node_client.storage.checkpoint import newest_first
@@ -17,6 +20,7 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import (
     Arm,
+    Hardware,
     Hello,
     PublishRollouts,
     Refused,
@@ -29,7 +33,7 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
-from tests.node_client.fakes import external_sum, make_trainer, toy_season
+from tests.node_client.fakes import external_sum, make_trainer, toy_policy, toy_season
 from tests.node_client.panel_views import report
 from tests.node_client.runtime.nodes import count_received, made_node, running_node
 from tests.node_client.shell_fakes import empty_view
@@ -67,6 +71,17 @@ async def test_hardware_is_sent_only_if_the_owner_chose_so(
     if hello.hardware is not None:
         assert hello.hardware.device.startswith("CPU")
         assert hello.hardware.memory > 0
+
+
+def test_intel_gpu_is_described_by_its_own_name_and_memory(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(name="Intel Arc A770", total_memory=16 << 30)
+    monkeypatch.setattr(torch.xpu, "get_device_properties", lambda device: found)
+    policy = toy_policy()
+    policy.device = torch.device("xpu")
+    hello = make_hello(replace(settings, share_hardware=True), policy)
+    assert hello.hardware == Hardware(device="Intel Arc A770", memory=16 << 30)
 
 
 async def test_used_rollouts_and_reflection_are_reported(

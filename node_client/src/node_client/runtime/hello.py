@@ -52,8 +52,8 @@ def _describe_hardware(device: torch.device) -> Hardware:
 
     For a CPU or Apple GPU, the memory is that of the machine.
     """
-    if device.type == "cuda":
-        properties = torch.cuda.get_device_properties(device)
+    if device.type in ("cuda", "xpu"):
+        properties = torch.get_device_module(device).get_device_properties(device)
         return Hardware(device=properties.name, memory=properties.total_memory)
     kind = "Apple GPU" if device.type == "mps" else f"CPU, {os.cpu_count() or 1} cores"
     return Hardware(
