@@ -100,7 +100,7 @@ def update_standings() -> None:
     about REBUILD_BUDGET_S; the next run continues.
     """
     now = timezone.now()
-    for season in seasons_to_refresh(now=now):
+    for season in seasons_to_refresh():
         refresh_standings(season, now=now)
     inspect_closed_rounds(now=now)
     until = monotonic() + REBUILD_BUDGET_S

@@ -1,7 +1,5 @@
 """Queries for seasons, for their rules, and for how their arms were assigned."""
 
-from datetime import datetime, timedelta
-
 import msgspec
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
@@ -34,22 +32,24 @@ def started_seasons() -> QuerySet[Season]:
     return Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at", "-pk")
 
 
-def seasons_to_refresh(*, now: datetime) -> QuerySet[Season]:
+def seasons_to_refresh() -> QuerySet[Season]:
     """Return the seasons whose standings may have to change.
 
     There are three kinds:
 
     - the running season
-    - seasons with a round that closed within the last 8 days: it may have to leave the window `7d`
+    - seasons with a round that the window `24h` or `7d` counts: it leaves the window in time
     - seasons with a closed round that the ledgers do not include yet, for example after an update
       of the site
     """
-    recent = Q(closed_at__gt=now - timedelta(days=8))
     counted = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
     closed = Round.objects.filter(season=OuterRef("pk"), phase=Phase.CLOSED)
-    needs_refresh = Exists(closed.filter(recent | ~Exists(counted)))
+    has_new = Exists(closed.filter(~Exists(counted)))
+    has_recent = Exists(
+        Counted.objects.filter(round__season=OuterRef("pk"), window__in=[Window.DAY, Window.WEEK])
+    )
     started = Season.objects.exclude(state=Season.State.DRAFT)
-    return started.filter(Q(state=Season.State.RUNNING) | needs_refresh)
+    return started.filter(Q(state=Season.State.RUNNING) | has_new | has_recent)
 
 
 def minimum_client(season: Season | None) -> str:

@@ -248,6 +248,18 @@ def test_rounds_leave_windows_without_a_closing_round(site: Site) -> None:
     assert set(site.board()) == {"amber"}
 
 
+def test_rounds_leave_the_7_day_window_of_an_ended_season_even_after_a_long_outage(
+    site: Site,
+) -> None:
+    site.end(answered_round(site))
+    tasks.update_standings()
+    end_season(site.season, now=site.clock.now)
+    site.clock.advance(9 * 86_400)
+    tasks.update_standings()
+    assert site.board("7d") == {}
+    assert list(seasons_to_refresh()) == []
+
+
 def test_a_closed_round_whose_refresh_was_lost_is_found(site: Site) -> None:
     site.end(answered_round(site))
     assert site.board() == {}
@@ -274,7 +286,7 @@ def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
         "amber": (1, 32),
         "birch": (2, 32),
     }
-    assert list(seasons_to_refresh(now=site.clock.now)) == []
+    assert list(seasons_to_refresh()) == []
 
 
 def test_closed_rounds_are_inspected(site: Site) -> None:
