@@ -134,6 +134,32 @@ class BrokenScreen(Screen):
         return super().write(text)
 
 
+class NodeWithClosedScreen:
+    """A node that trains until its screen is closed, and ends before the next frame is drawn."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    async def run(self) -> None:
+        await draw_frames()
+        self._screen.close()  # from now on, writing raises ValueError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+async def test_node_ends_although_its_last_frame_cannot_be_drawn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    screen = Screen()
+    async with asyncio.timeout(5):
+        await run_with_panel(
+            NodeWithClosedScreen(screen), full_view(), console=terminal(screen), restart_s=0
+        )
+    [warning] = warnings_in(caplog)
+    assert "closed file" in warning
+
+
 class NodeUntilShown:
     """A node that trains until its panel is on the screen."""
 

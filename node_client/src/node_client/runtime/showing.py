@@ -105,6 +105,8 @@ async def show_panel(
     seconds later. Each distinct error is logged once.
     """
     logged: set[str] = set()
+    task = asyncio.current_task()
+    assert task is not None
 
     def log_once(problem: Exception) -> None:
         if repr(problem) not in logged:
@@ -136,6 +138,8 @@ async def show_panel(
             return
         except Exception as problem:  # noqa: BLE001 - as above
             log_once(problem)
+            if task.cancelling():  # the error has replaced the CancelledError
+                return
         await asyncio.sleep(restart_s)
 
 
