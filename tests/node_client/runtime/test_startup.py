@@ -1,3 +1,4 @@
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 
 from node_client.errors import CheckpointError
 from node_client.runtime.startup import (
+    check_disk,
     check_resumed,
     check_start,
     prepare,
@@ -66,6 +68,16 @@ def test_metrics_of_a_run_without_checkpoints_are_moved_aside_once(state: StateD
     [aside] = state.path.glob("metrics-until-*")
     assert '"step":12' in aside.read_text()
     assert '"step":1,' in state.metrics.read_text()
+
+
+@pytest.mark.parametrize(("start", "warnings"), [("auto", 0), ("fresh", 1)])
+def test_fresh_run_needs_space_besides_the_earlier_checkpoints(
+    state: StateDir, caplog: pytest.LogCaptureFixture, start: Start, warnings: int
+) -> None:
+    # Enough for three checkpoints: with one that exists, for all that a resumed run keeps.
+    size = int(shutil.disk_usage(state.path).free / 3.5)
+    check_disk(state, start, checkpoint=size, kept=2)
+    assert caplog.text.count("not enough for the 2 that are kept") == warnings
 
 
 @pytest.mark.parametrize("start", ["auto", "resume"])

@@ -118,7 +118,8 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             policy.set_precision(settings.training.precision)
         if settings.arm != "base":
             size = checkpoint_bytes(policy, settings.training)
-            check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
+            kept = settings.training.save_total_limit
+            check_disk(settings.state, settings.start, checkpoint=size, kept=kept)
         view = NodeView(
             model=policy.name,
             parameters=policy.parameters,

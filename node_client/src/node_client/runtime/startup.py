@@ -63,11 +63,11 @@ def prepare(
     return aside
 
 
-def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
+def check_disk(state: StateDir, start: Start, *, checkpoint: int, kept: int) -> None:
     """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
     Raises NodeError if there is too little space. Logs a warning if the space is enough for one
-    checkpoint, but not for all that will exist at once: the newest ones (`kept` is their number),
+    checkpoint, but not for all that the run will have at once: the newest ones (`kept` is their number),
     the best one, and the one that is being written.
     """
     free = shutil.disk_usage(state.path).free
@@ -78,7 +78,9 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
             fix="Free some space, or choose a folder on another disk with --state-dir.",
         )
     # One more is written before the oldest is removed, and the best one is kept in addition.
-    missing = kept + 2 - len(newest_first(state.checkpoints))
+    missing = kept + 2
+    if start != "fresh":  # a fresh run removes none of the earlier checkpoints
+        missing -= len(newest_first(state.checkpoints))
     if free < missing * checkpoint:
         log.warning("%s: not enough for the %d that are kept and the one being written", size, kept)
 
