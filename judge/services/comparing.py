@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 import numpy as np
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import Count, F, QuerySet, Subquery, Sum
 
 from judge.engine import Phase
 from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Round, Score, Season, Window
@@ -175,13 +175,16 @@ def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
 def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
     """Return mean deviations (`Score.deviation`) in earlier seasons, by (node id, model).
 
-    The nodes are those enrolled in `season`. For each node and model, only the newest earlier
-    season with at least MIN_ROUNDS deviations is used.
+    Earlier seasons are those that started before `season`. The nodes are those enrolled in
+    `season`. For each node and model, only the newest earlier season with at least MIN_ROUNDS
+    deviations is used.
     """
     before = Ledger.objects.filter(
-        season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
+        season__started_at__lt=Subquery(Season.objects.filter(pk=season.pk).values("started_at")),
+        deviation_rounds__gte=MIN_ROUNDS,
+        node__enrolments__season=season,
     )
-    rows = before.order_by("season_id").values_list(
+    rows = before.order_by("season__started_at").values_list(
         "node", "model", "deviations", "deviation_rounds"
     )
     return {(node_id, model): total / rounds for node_id, model, total, rounds in rows}

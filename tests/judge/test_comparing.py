@@ -1,5 +1,7 @@
 """A season's claims: updated at planned looks from the scores of the rounds that count."""
 
+from datetime import timedelta
+
 import pytest
 
 from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Season
@@ -33,6 +35,22 @@ def looks(site: Site) -> int:
     return found
 
 
+def add_result(site: Site, *, started_days: float, deviations: float) -> None:
+    """Add a season that starts this long after now, with three rounds of birch."""
+    season = Season.objects.create(
+        name=f"Started {started_days} days later",
+        tasks=[],
+        started_at=site.clock.now + timedelta(days=started_days),
+    )
+    Ledger.objects.create(
+        season=season,
+        node=site.nodes["birch"],
+        model="tiny",
+        deviations=deviations,
+        deviation_rounds=3,
+    )
+
+
 @pytest.mark.slow
 def test_a_claim_is_as_of_the_last_planned_look(coin: Site) -> None:
     Season.objects.update(trial_rounds=16)
@@ -62,15 +80,8 @@ def test_a_trial_has_its_nodes_results_up_to_each_look(coin: Site) -> None:
 def test_known_facts_are_the_join_time_and_the_result_in_the_previous_season(
     coin: Site,
 ) -> None:
-    for pk, deviations in ((-1, -0.9), (0, 0.6)):
-        Season.objects.create(pk=pk, name=f"Earlier {pk}", tasks=[])
-        Ledger.objects.create(
-            season_id=pk,
-            node=coin.nodes["birch"],
-            model="tiny",
-            deviations=deviations,
-            deviation_rounds=3,
-        )
+    add_result(coin, started_days=-2, deviations=-0.9)
+    add_result(coin, started_days=-1, deviations=0.6)
     play(coin, 3)
     (late,) = coin.join("late")
     enrol(late, coin.season, preferred="swarm")
@@ -81,6 +92,14 @@ def test_known_facts_are_the_join_time_and_the_result_in_the_previous_season(
     ].covariates
     assert covariates[:, 1].tolist() == [0, pytest.approx(0.2), 0]
     assert covariates[2, 0] == 3
+
+
+def test_seasons_are_ordered_by_their_start_and_not_by_when_they_were_drafted(coin: Site) -> None:
+    for started_days, deviations in ((1, 0.3), (-1, 0.6), (-2, -0.9)):
+        add_result(coin, started_days=started_days, deviations=deviations)
+    play(coin, 1)
+    trials = read_trials(coin.season, trained_ledgers(coin.season), looks=[1])
+    assert trials["tiny"].covariates[:, 1].tolist() == [0, pytest.approx(0.2)]
 
 
 @pytest.mark.slow
