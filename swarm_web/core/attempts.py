@@ -34,3 +34,20 @@ def count_attempt(key: str, *, limit: int, period_s: int, code: str, message: st
         raise RequestError(
             code, message, fix=f"Try again in {wait_s} s.", status=429, retry_after_s=wait_s
         )
+
+
+def uncount_attempts(*keys: str, period_s: int) -> None:
+    """Subtract one attempt from each count; earlier attempts still count.
+
+    If a count were reset instead, an attacker could get more guesses by succeeding once with
+    something of their own. While Redis is unavailable, nothing happens.
+    """
+    try:
+        with sync_redis().pipeline() as pipeline:
+            for key in keys:
+                # If the key has expired, `decr` alone would create it again without an expiry.
+                pipeline.set(key, 1, ex=period_s, nx=True)
+                pipeline.decr(key)
+            pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not subtract an attempt", exc_info=True)

@@ -8,21 +8,16 @@ While Redis is unavailable, no attempt is refused.
 """
 
 import hashlib
-import logging
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 
-import redis.exceptions
 from django.contrib.auth.forms import UsernameField
 from django.http import HttpRequest, HttpResponseBase
 
-from swarm_web.core.attempts import count_attempt
+from swarm_web.core.attempts import count_attempt, uncount_attempts
 from swarm_web.core.errors import answer_refusals
-from swarm_web.core.store import sync_redis
 from swarm_web.edge.addresses import network_of_request
-
-logger = logging.getLogger(__name__)
 
 MAX_PER_ADDRESS = 10
 MAX_PER_NAME = 30
@@ -55,7 +50,7 @@ def limit_logins(login: Login) -> Login:
         _count(name_key, limit=MAX_PER_NAME)
         response = login(request)
         if response.status_code == HTTPStatus.FOUND:
-            _uncount(address_key, name_key)
+            uncount_attempts(address_key, name_key, period_s=PERIOD_S)
         return response
 
     return limited
@@ -95,19 +90,3 @@ def _count(key: str, *, limit: int) -> None:
         code="login.limited",
         message="Too many attempts to log in, with this name or from this address.",
     )
-
-
-def _uncount(*keys: str) -> None:
-    """Subtract one attempt from each count; earlier attempts still count.
-
-    If a count were reset instead, an attacker could log in to their own account to get more
-    guesses at the password of another account.
-    """
-    try:
-        with sync_redis().pipeline() as pipeline:
-            for key in keys:
-                pipeline.set(key, 1, ex=PERIOD_S, nx=True)
-                pipeline.decr(key)
-            pipeline.execute()
-    except redis.exceptions.RedisError:
-        logger.warning("could not subtract a successful login", exc_info=True)

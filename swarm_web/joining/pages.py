@@ -1,11 +1,9 @@
 """The page where a person enters a client's code and approves its request for a token."""
 
-from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from random import SystemRandom
 
-import redis.exceptions
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import IntegrityError
@@ -16,9 +14,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from swarm_web.core.attempts import count_attempt
+from swarm_web.core.attempts import count_attempt, uncount_attempts
 from swarm_web.core.errors import answer_refusals
-from swarm_web.core.store import sync_redis
 from swarm_web.edge.addresses import network_of_request
 from swarm_web.joining import services
 from swarm_web.joining.codes import read_user_code
@@ -75,17 +72,8 @@ def _find_request(user: User, typed: str, *, now: datetime) -> JoinRequest | Non
     )
     found = services.find_open(read_user_code(typed), now=now)
     if found is not None:
-        _uncount(key)
+        uncount_attempts(key, period_s=PERIOD_S)
     return found
-
-
-def _uncount(key: str) -> None:
-    """Subtract an attempt with a right code; does nothing while Redis is unavailable."""
-    with suppress(redis.exceptions.RedisError), sync_redis().pipeline() as pipeline:
-        # If the key has expired meanwhile, `decr` alone would create one that never expires.
-        pipeline.set(key, 1, ex=PERIOD_S, nx=True)
-        pipeline.decr(key)
-        pipeline.execute()
 
 
 def _approve(
