@@ -103,7 +103,7 @@ def _sources() -> Iterator[tuple[Path, str]]:
     for package in _PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             yield path, path.read_text()
-    # Here, because compiling needs no Django.
+    # Here, because only extracting needs it.
     from django.utils.translation.template import templatize
 
     folder = PROJECT / "templates"
