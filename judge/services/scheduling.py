@@ -101,12 +101,17 @@ def schedule_round(
     The questions are drawn from the round's secret. If another round of the season is stored during
     the drawing, the round gets a new secret and other questions. In a season with a public beacon,
     the questions are drawn later, and the round may open later than `opens_at`. Raises RefusedError
-    if a question cannot be drawn, or if the season's newest round is scheduled and has no questions
-    yet.
+    if a question cannot be drawn, if the season has ended, or if its newest round is scheduled and
+    has no questions yet.
     """
     while True:
         draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
         with transaction.atomic():
+            # Locked, because the season may end while the questions are drawn.
+            if Season.objects.select_for_update().get(pk=season.pk).state == Season.State.ENDED:
+                raise RefusedError(
+                    ErrorCode.SEASON_NONE, f"{season} has ended", fix="Choose the running season."
+                )
             judge_round = _store_draft(draft, now=now)
         if judge_round is not None:
             return judge_round

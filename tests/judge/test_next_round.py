@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from judge.models import Round, Season
-from judge.services.scheduling import ensure_next_round
+from judge.services.scheduling import ensure_next_round, schedule_round
 from judge.services.seasons import end_season
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DrawnTask
@@ -45,4 +46,11 @@ def test_a_season_that_ended_during_drawing_gets_no_round(site: Site, clock: Clo
     season = Season.objects.get(pk=site.season.pk)
     ending = InterruptedVerifier(lambda: end_season(site.season, now=clock.now))
     assert ensure_next_round(season, now=clock.now, verifier=ending) is None
+    assert not Round.objects.exists()
+
+
+def test_a_season_that_ended_during_drawing_gets_no_round_by_hand(site: Site, clock: Clock) -> None:
+    ending = InterruptedVerifier(lambda: end_season(site.season, now=clock.now))
+    with pytest.raises(RefusedError, match="Toys has ended"):
+        schedule_round(site.season, opens_at=clock.now, now=clock.now, verifier=ending)
     assert not Round.objects.exists()
