@@ -67,8 +67,8 @@ def check_disk(state: StateDir, start: Start, *, checkpoint: int, kept: int) -> 
     """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
     Raises NodeError if there is too little space. Logs a warning if the space is enough for one
-    checkpoint, but not for all that the run will have at once: the newest ones (`kept` is their number),
-    the best one, and the one that is being written.
+    checkpoint, but not for all that the run will have at once: the newest ones (`kept` is their
+    number), the best one, and the one that is being written.
     """
     free = shutil.disk_usage(state.path).free
     size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
