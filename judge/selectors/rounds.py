@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Case, Count, OuterRef, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
@@ -30,12 +30,8 @@ def round_in_progress() -> Round | None:
 
 
 def _most_urgent(unfinished: QuerySet[Round]) -> Round | None:
-    rank = {Phase.OPEN: 0, Phase.SCORING: 1, Phase.SCHEDULED: 2}
-    return min(
-        unfinished.order_by("opens_at")[:16],
-        key=lambda r: (rank[Phase(r.phase)], r.opens_at),
-        default=None,
-    )
+    rank = Case(When(phase=Phase.OPEN, then=0), When(phase=Phase.SCORING, then=1), default=2)
+    return unfinished.order_by(rank, "opens_at").first()
 
 
 def undrawn_rounds() -> QuerySet[Round]:

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from judge.engine import TICK, Phase
 from judge.models import Question, Round, Season, Seat
+from judge.selectors.rounds import current_round
 from judge.services.rounds import RETURN_TIME, advance_rounds, watch_seasons
 from judge.services.scheduling import LEAD_TIME, ensure_next_round, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season
@@ -135,6 +136,13 @@ def test_a_round_waits_while_another_is_open_and_opens_in_the_tick_that_ends_it(
     assert site.advance(OPEN_S - 1) == []
     assert site.advance(1) == [first, second]
     assert [phase_of(first), phase_of(second)] == [Phase.CLOSED, Phase.OPEN]
+
+
+def test_the_open_round_is_the_current_one_while_many_others_are_overdue(site: Site) -> None:
+    for seconds in range(17):
+        site.schedule(in_seconds=seconds)
+    (opened,) = site.advance(120)
+    assert current_round(site.season) == opened
 
 
 def test_a_paused_season_opens_no_round_until_resumed(site: Site) -> None:
