@@ -76,7 +76,7 @@ class JudgedNodeAdmin(NodeAdmin):
     @admin.display(description="open flags", ordering="flagged")
     def open_flags(self, obj: Node) -> SafeString:
         """Link to the node's flags, with the number of open ones."""
-        flags = list_url(Flag, q=obj.name, state="all")
+        flags = list_url(Flag, about=obj.name, state="all")
         return format_html('<a href="{}">{}</a>', flags, getattr(obj, "flagged", 0))
 
     @admin.display(description="rulings")

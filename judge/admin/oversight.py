@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -96,12 +96,34 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(state=self.value() or Flag.State.OPEN)
 
 
+class NodeFilter(admin.SimpleListFilter):
+    """Filter by a node that the flags are about, as either node; offered only while it is used.
+
+    The admin of nodes links to it. The list's search finds parts of names.
+    """
+
+    title = "node"
+    parameter_name = "about"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: admin.ModelAdmin[Flag]
+    ) -> list[tuple[str, str]]:
+        """Return the node's name as the only choice; no choice if the filter is not used."""
+        name = request.GET.get(self.parameter_name)
+        return [(name, name)] if name else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Flag]) -> QuerySet[Flag]:
+        """Return the flags about the node, or all flags if the filter is not used."""
+        name = self.value()
+        return queryset.filter(Q(node__name=name) | Q(other__name=name)) if name else queryset
+
+
 @admin.register(Flag)
 class FlagAdmin(RecordAdmin[Flag]):
     """Flags, newest first, by default only open ones; with actions to quarantine or dismiss."""
 
     list_display = ["what", "node", "finding", "p", "state", "other", "round"]
-    list_filter = [StateFilter, "kind", "round__season"]
+    list_filter = [StateFilter, NodeFilter, "kind", "round__season"]
     list_select_related = ["node", "other", "round"]
     search_fields = ["node__name", "other__name", "round__number__exact"]
     readonly_fields = ["p"]

@@ -1,6 +1,8 @@
 """Operators decide flags, quarantine and release nodes; every decision is recorded."""
 
 import copy
+import re
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -119,9 +121,18 @@ def test_quarantine_cannot_skip_the_reason(operator: Client, played: Round) -> N
 @pytest.mark.parametrize("name", ["amber", "birch"])
 def test_a_node_links_to_its_flags_in_every_state(operator: Client, flag: Flag, name: str) -> None:
     page = read(operator, "nodes/node/")
-    assert f'<a href="/admin/judge/flag/?q={name}&amp;state=all">1</a>' in page
+    assert f'<a href="/admin/judge/flag/?about={name}&amp;state=all">1</a>' in page
     Flag.objects.update(state=Flag.State.UPHELD)
-    assert flag.text in read(operator, f"judge/flag/?q={name}&state=all")
+    assert flag.text in read(operator, f"judge/flag/?about={name}&state=all")
+
+
+def test_a_nodes_flags_do_not_include_those_of_a_node_with_a_longer_name(
+    operator: Client, flag: Flag, clock: Clock
+) -> None:
+    short = connect_node("amb", clock)
+    page = read(operator, f"nodes/node/{short.pk}/change/")
+    (link,) = re.findall(r'href="/admin/(judge/flag/.+?)"', page)
+    assert flag.text not in read(operator, unescape(link))
 
 
 def test_a_nodes_page_shows_the_rulings_about_it(operator: Client, played: Round) -> None:
