@@ -144,3 +144,19 @@ def test_link_with_unknown_fields_is_accepted() -> None:
 def test_tampered_chain_is_rejected_at_the_broken_link(tamper: Any, where: str) -> None:
     with pytest.raises(BrokenChainError, match=f"link {where} "):
         list(follow_chain(tamper(make_chain(3))))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "01" + 31 * "00",
+        "01" + 30 * "00" + "80",
+        "ee" + 30 * "ff" + "7f",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+    ],
+)
+def test_key_for_which_one_signature_fits_many_messages_is_invalid(key: str) -> None:
+    signature = "01" + 63 * "00"
+    messages = [b"%d" % number for number in range(64)]
+    assert not any(is_signed(message, key=key, signature=signature) for message in messages)
