@@ -23,11 +23,18 @@ def await_text(log: Path, text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "status", [HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND], ids=["refused", "not a coordinator"]
+    "denial",
+    [
+        (HTTPStatus.FORBIDDEN, '{"code": "auth.invalid", "message": "Unknown.", "fix": "Ask."}'),
+        (HTTPStatus.NOT_FOUND, "{}"),
+    ],
+    ids=["refused", "not a coordinator"],
 )
-async def test_refused_node_waits_until_it_is_stopped(tmp_path: Path, status: HTTPStatus) -> None:
+async def test_refused_node_waits_until_it_is_stopped(
+    tmp_path: Path, denial: tuple[HTTPStatus, str]
+) -> None:
     coordinator, log = Coordinator(), tmp_path / "log"
-    coordinator.denial = (status, "{}")
+    coordinator.denial = denial
     async with running(coordinator):
         words = ("join", coordinator.site.base, "--token", "wrong", "--wait-when-refused")
         folder = ("--state-dir", str(tmp_path / "state"))
