@@ -56,7 +56,7 @@ async def _measure_update(server: BenchServer, sockets: list[ClientConnection]) 
     waiting = [asyncio.create_task(_await_change(socket)) for socket in sockets]
     await asyncio.sleep(0)
     cpu, start = server.cpu_s(), time.perf_counter()
-    await sync_to_async(_change_leader)()
+    await sync_to_async(_lower_leader)()
     await asyncio.gather(*waiting)
     return UpdateDelay(time.perf_counter() - start, server.cpu_s() - cpu)
 
@@ -69,8 +69,11 @@ async def _await_change(socket: ClientConnection) -> None:
             return
 
 
-def _change_leader() -> None:
-    """Lower the score of the season's leader, and announce this as `refresh_standings` does."""
+def _lower_leader() -> None:
+    """Lower the score of the season's leader, and announce this as `refresh_standings` does.
+
+    The leader keeps its place.
+    """
     season = Season.objects.get(state=Season.State.RUNNING)
     standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
     leader = standings.order_by("rank_high", "-score", "node_id").first()

@@ -98,7 +98,7 @@ class SeasonsClaimOut(ReportSchema):
 
 
 class CompareOut(ReportSchema):
-    """The judge's claims about the arms."""
+    """The judge's claims: for each model, whether its swarm or its isolated nodes score higher."""
 
     season: SeasonName = at("season_name")
     final: bool = describe("Whether this was the last test.", False)
@@ -107,7 +107,7 @@ class CompareOut(ReportSchema):
     trial_rounds: int | None = describe("Rounds at the last test.", 200)
     method: str = describe("How `items` were computed.")
     assignment: AssignmentOut
-    tested: int = describe("How many models were tested.", 2)
+    tested: int = describe("For how many models the arms were compared by a test.", 2)
     items: list[ClaimOut] = at("claims")
     seasons_method: str = describe("How `seasons` were computed.")
     seasons: list[SeasonsClaimOut]
