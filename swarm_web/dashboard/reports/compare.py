@@ -171,35 +171,23 @@ class CompareReport:
         """In words, after how many rounds the last and the next test are; empty without claims."""
         if self.season is None or not self.look:
             return ""
-        first = plan_looks(self.season.trial_rounds)[0]
-        counts = {
-            "first": first,
-            "look": self.look,
-            "next": self.next_look,
-            "trial": self.season.trial_rounds,
-        }
+        trial = self.season.trial_rounds
+        first = plan_looks(trial)[0]
+        counts = {"first": first, "look": self.look, "next": self.next_look, "trial": trial}
         if self.next_look is None and self.look < first:
-            return (
-                _(
-                    "The season ended before the first test, which was planned after %(first)s "
-                    "rounds."
-                )
-                % counts
+            text = _(
+                "The season ended before the first test, which was planned after %(first)s rounds."
             )
-        if self.next_look is None:
-            return (
-                _(
-                    "Final: the last test was after %(look)s rounds; later rounds do not change "
-                    "the result."
-                )
-                % counts
+        elif self.next_look is None:
+            text = _(
+                "Final: the last test was after %(look)s rounds; later rounds do not change the "
+                "result."
             )
-        if self.look < first:
-            return _("The first test is after %(next)s of %(trial)s rounds.") % counts
-        return (
-            _("Result after %(look)s rounds. The next test is after %(next)s of %(trial)s.")
-            % counts
-        )
+        elif self.look < first:
+            text = _("The first test is after %(next)s of %(trial)s rounds.")
+        else:
+            text = _("Result after %(look)s rounds. The next test is after %(next)s of %(trial)s.")
+        return text % counts
 
     @property
     def tested(self) -> int:
